@@ -125,6 +125,47 @@ bool is_in_training(const Program& program, Ref node) {
   return pitfalls::facts::training_loop_of(program, node) != nullptr;
 }
 
+// for i in range(batch_size): ... x[i] ..., over the samples of a batch.
+bool counts_rows(const Program& program, const CallRef& range, Ref whole) {
+  const auto& tree = range.module->tree();
+  const Ref loop = range.ref().with(tree[range.call->node].parent);
+  const Ref row = loop.kind() == Kind::for_statement ? loop.child(Field::left) : Ref{};
+  return row.kind() == Kind::identifier && range.positional(0) == whole && !range.positional(1) &&
+         is_in_training(program, loop) &&
+         contains(loop.text(), "[" + std::string(row.text()) + "]");
+}
+
+// correct, n_hits, (output == y).sum(): what is counted over samples. A sum of mean losses is none.
+bool counts_hits(Ref figure) {
+  constexpr std::string_view kWords[] = {"correct", "corrects", "hits",  "hit",
+                                         "acc",     "accuracy", "right", "matches"};
+  const auto words = pitfalls::words_of_name(figure.text());
+  const auto is_hit = [&](std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  return !contains(pitfalls::facts::lowered(figure.text()), "loss") &&
+         !contains(figure.text(), "len(") &&
+         (std::any_of(std::begin(kWords), std::end(kWords), is_hit) ||
+          contains(figure.text(), "sum("));
+}
+
+// Behind the loop over batches too, where the figure of an epoch is made.
+bool is_beside_training(const Program& program, Ref node) {
+  if (is_in_training(program, node)) return true;
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
+    return loop.batches.module == node.module &&
+           program.enclosing_function(loop.batches) == program.enclosing_function(node);
+  });
+}
+
+// correct / (steps * batch_size) of one rank's samples.
+bool divides_hits(const Program& program, Ref division, Ref whole) {
+  const auto& tree = division.module->tree();
+  return tree[whole.node].field == Field::right && tree[division.node].op == Op::divide &&
+         counts_hits(division.child(Field::left)) && is_beside_training(program, division);
+}
+
 bool stands_for_batch(const Program& program, Ref size) {
   const Ref whole = whole_size(size);
   const auto& tree = whole.module->tree();
@@ -134,12 +175,16 @@ bool stands_for_batch(const Program& program, Ref size) {
     case Kind::argument_list: {
       const CallRef call = program.as_call(size.with(tree[around].parent));
       if (!call) return false;
+      if (call.call->name == "range") return whole == size && counts_rows(program, call, whole);
       return (makes_tensor(call) && !is_fixed(program, call)) || shapes_tensor(call, whole) ||
              pitfalls::says_any(call.call->name, {"init_hidden", "inithidden", "mixing_noise"}) ||
              (call.call->name == "sample" && whole != size && is_in_training(program, size));
     }
     case Kind::comparison:
       return compares_with_batch(size.with(around)) && is_in_training(program, size);
+    case Kind::binary:
+    case Kind::augmented_assignment:
+      return divides_hits(program, size.with(around), whole);
     case Kind::slice:
       return is_in_training(program, size) && !cuts_whole_batch(program, size.with(around));
     default:

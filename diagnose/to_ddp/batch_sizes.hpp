@@ -17,8 +17,8 @@ struct BatchSize {
 // Of the loaders that training draws from.
 std::vector<BatchSize> batch_sizes(const Left& left);
 
-// randn(batch_size, n), x.view(batch_size, -1), x.size(0) != batch_size, x[:batch_size]: in code
-// that trains.
+// randn(batch_size, n), x.view(batch_size, -1), x.size(0) != batch_size, x[:batch_size],
+// correct / batch_size, for i in range(batch_size) over x[i]: in code that trains.
 std::vector<Ref> other_uses(const Left& left, const BatchSize& batch);
 
 // batch_size * num_gpus

@@ -128,6 +128,69 @@ bool is_in_branch_for_training(const Program& program, const CallRef& loader) {
   });
 }
 
+bool is_in_branch_for_evaluation(const Program& program, const CallRef& loader) {
+  const auto guards = program.guards(loader.ref());
+  return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
+    const bool is_denied = guard.condition.kind() == Kind::not_expression;
+    const Ref asked = is_denied ? guard.condition.child(Field::argument) : guard.condition;
+    const std::string_view text = asked.text();
+    const bool is_word = asked.kind() == Kind::identifier || asked.kind() == Kind::attribute;
+    return is_word && guard.holds != is_denied && text.find("with") == std::string_view::npos &&
+           pitfalls::says_any(text, {"is_test", "is_eval", "is_val", "test_mode", "evaluate"});
+  });
+}
+
+namespace {
+
+// TABLE[name](args), TABLE.get(name)(args), and cls(args) after cls = TABLE[name]; eval(name)(args)
+// may be anything.
+bool picks_from_table(const Program& program, const CallRef& pick) {
+  const auto is_item = [&](Ref picked) {
+    const CallRef get = program.as_call(picked);
+    return picked.kind() == Kind::subscript || (get && get.call->name == "get");
+  };
+  const Ref function{pick.module, pick.call->function};
+  if (function.kind() != Kind::identifier) return is_item(function);
+  const auto& defs = pick.module->defs_of(function.text(), false);
+  return std::any_of(defs.begin(), defs.end(), [&](const std::uint32_t index) {
+    const Def& def = pick.module->defs()[index];
+    return def.value != kNoNode && is_item(function.with(def.value));
+  });
+}
+
+// Of a method that makes several, those of the same name.
+std::vector<CallRef> loaders_like(const Program& program, const CallRef& loader,
+                                  FunctionRef method) {
+  std::vector<CallRef> out;
+  for (const CallRef& each : program.calls(Api::data_loader))
+    if (program.enclosing_function(each.ref()) == method) out.push_back(each);
+  const std::string_view name = program.assigned_name(loader.ref());
+  if (out.size() > 1)
+    std::erase_if(out, [&](const CallRef& each) {
+      return name.empty() || program.assigned_name(each.ref()) != name;
+    });
+  return out;
+}
+
+}  // namespace
+
+std::vector<CallRef> loaders_in_place_of(const Program& program, const CallRef& loader) {
+  std::vector<CallRef> out;
+  const FunctionRef own = program.enclosing_function(loader.ref());
+  const ClassRef cls = program.enclosing_class(loader.ref());
+  if (!own || !cls) return out;
+  for (const CallRef& pick : program.picks_of(cls)) {
+    if (!picks_from_table(program, pick)) continue;
+    for (const ClassRef& other : program.classes_of_call(pick)) {
+      const FunctionRef method = program.method(other, own.function->name);
+      if (other == cls || !method || method == own) continue;
+      const auto alike = loaders_like(program, loader, method);
+      out.insert(out.end(), alike.begin(), alike.end());
+    }
+  }
+  return out;
+}
+
 namespace {
 
 // The clause or the statement that makes a loader for each item: for x in ["train", "val"].

@@ -88,6 +88,7 @@ void find_loaders(const ReachedCode& reached, Parts& out) {
     for (const CallRef& loader : loaders) {
       is_followed = true;
       add(loader);
+      for (const CallRef& other : loaders_in_place_of(program, loader)) add(other);
     }
   }
   if (is_followed) return;

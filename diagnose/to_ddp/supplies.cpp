@@ -78,12 +78,27 @@ Ref option_of(const Program& program, const CallRef& sampler) {
   return {};
 }
 
+// Of one that is no DistributedSampler, also by a name that holds None in some runs.
+Share share_of_sampler(const Program& program, Ref sampler) {
+  bool is_none = false;
+  bool is_subset = false;
+  const auto& sources = program.sources(sampler);
+  for (const Source& source : sources) {
+    const CallRef made = program.as_call(source.ref);
+    is_none = is_none || source.ref.kind() == Kind::none_literal;
+    is_subset = is_subset || (made && made.call->name == "SubsetRandomSampler");
+  }
+  if (is_subset) return Share::subset;
+  return is_none && sources.size() > 1 ? Share::some_sampler : Share::own_sampler;
+}
+
 Share share_of(const Program& program, const CallRef& loader) {
   if (pitfalls::reads_iterable_dataset(program, loader)) return Share::stream;
   const Ref sampler = loader.argument(3, "sampler");
   const Ref batches = loader.argument(4, "batch_sampler");
   const auto is_given = [](Ref given) { return given && given.kind() != Kind::none_literal; };
-  if (is_given(sampler) || is_given(batches)) return Share::own_sampler;
+  if (is_given(batches)) return Share::own_batches;
+  if (is_given(sampler)) return share_of_sampler(program, sampler);
   return pitfalls::has_some_sampler(program, loader) ? Share::unseen : Share::whole;
 }
 
@@ -104,6 +119,26 @@ bool is_foreign(const CallRef& call) {
 std::vector<CallRef> foreign_iterators(const Program& program) {
   return program.calls_that(
       [](std::string_view name) { return name.ends_with("Iterator") || name == "splits"; });
+}
+
+// super().__init__(sampler=self.sampler) of the only class that is a DataLoader, where a run picks
+// its loader by a name.
+Ref own_loader(const Left& left) {
+  Ref out;
+  for (const Module* module : left.program.modules())
+    for (const Class& cls : module->classes()) {
+      const auto& bases = cls.base_apis;
+      const FunctionRef made = left.program.method({module, &cls}, "__init__");
+      if (std::find(bases.begin(), bases.end(), Api::data_loader) == bases.end() || !made ||
+          made.module != module)
+        continue;
+      if (out || contains(module->text(cls.node), "DistributedSampler")) return {};
+      for (const CallRef& call : pitfalls::facts::calls_in({module, made.function->body}))
+        if (call.call->name == "__init__" && call.receiver().text().starts_with("super(") &&
+            call.keyword("sampler"))
+          out = call.ref();
+    }
+  return out;
 }
 
 // The call that gives the batches, where one is in sight; the loop otherwise.
@@ -170,8 +205,15 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
     out.push_back({Share::drawn, loop.batches});
     return out;
   }
-  for (const CallRef& loader : loaders_behind(program, loop.iterable))
-    if (!pitfalls::is_evaluation_loader(program, loader)) out.push_back(supply_of(program, loader));
+  for (const CallRef& loader : loaders_behind(program, loop.iterable)) {
+    if (!pitfalls::is_evaluation_loader(program, loader) &&
+        !is_in_branch_for_evaluation(program, loader))
+      out.push_back(supply_of(program, loader));
+    for (const CallRef& other : loaders_in_place_of(program, loader))
+      if (!pitfalls::is_evaluation_loader(program, other) &&
+          program.enclosing_class(loop.batches) != program.enclosing_class(loader.ref()))
+        out.push_back(supply_of(program, other));
+  }
   for (const CallRef& loader : drawn_beside(program, loop))
     out.push_back(supply_of(program, loader));
   if (!out.empty()) return out;
@@ -192,8 +234,11 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
               contains(lowered(cls.module->text(cls.cls->node)), "get_rank"));
   if (knows_ranks) return out;
   // One that a run picks by a name, of what it is given.
-  if (program.derives_from(cls, Api::data_loader))
-    return {{Share::elsewhere, giver_of(program, loop)}};
+  if (program.derives_from(cls, Api::data_loader)) {
+    const Ref derived = own_loader(left);
+    return {{derived ? Share::own_loader : Share::elsewhere,
+             derived ? derived : giver_of(program, loop)}};
+  }
   const bool is_episodic =
       cls && pitfalls::says_any(cls.module->text(cls.cls->node), {"episode", "n_way", "n_shot"});
   const Share own = is_episodic ? Share::episodes : Share::own_class;

@@ -8,17 +8,21 @@
 namespace bench::diagnose {
 
 enum class Share : std::uint8_t {
-  shared,       // a DistributedSampler
-  optional,     // one that an option takes, which is off unless it is given
-  whole,        // a loader without one
-  own_sampler,  // a sampler of another kind
-  unseen,       // a loader whose arguments cannot be seen
-  stream,       // an IterableDataset
-  foreign,      // an iterator of another library, which takes no sampler
-  own_class,    // no DataLoader, but a class of the program
-  episodes,     // the same of one that draws tasks of a few classes
-  elsewhere,    // made out of sight
-  drawn,        // no batches that a loader gives: for step in range(n): x = draw()
+  shared,        // a DistributedSampler
+  optional,      // one that an option takes, which is off unless it is given
+  whole,         // a loader without one
+  own_sampler,   // a sampler of another kind
+  own_batches,   // a batch sampler of another kind
+  some_sampler,  // a sampler of another kind in some runs, none in others
+  subset,        // a sampler over a list of indices
+  own_loader,    // a class of the program that is a DataLoader and gives itself a sampler
+  unseen,        // a loader whose arguments cannot be seen
+  stream,        // an IterableDataset
+  foreign,       // an iterator of another library, which takes no sampler
+  own_class,     // no DataLoader, but a class of the program
+  episodes,      // the same of one that draws tasks of a few classes
+  elsewhere,     // made out of sight
+  drawn,         // no batches that a loader gives: for step in range(n): x = draw()
 };
 
 struct Supply {

@@ -343,17 +343,20 @@ void check_unseen_loader(const Program& program, Ref loop, const MetricSum& sum,
 // correct / len(train_set), where correct was counted over one rank's part of it.
 bool tells_share(const Program& program, Ref loop, const CallRef& loader,
                  const std::vector<Reduction>& reductions, Report& report) {
-  const UnsummedMean found = share_of_dataset(program, loop, sampler_of(program, loader));
-  if (!found || program.mentions("torchmetrics") ||
-      (is_reduced(program, loop, reductions) && may_reduce(program, loop, found.name, reductions)))
-    return false;
-  report
-      .at(found.division, Confidence::likely,
-          "'" + found.name +
-              "' is that of one rank's part of the data, and is divided by the size of all of it: "
-              "the figure is too small by the number of ranks")
-      .help = "All-reduce the sum before dividing, or divide by what this rank has seen.";
-  return true;
+  if (program.mentions("torchmetrics")) return false;
+  bool tells = false;
+  for (const UnsummedMean& found : shares_of_dataset(program, loop, sampler_of(program, loader))) {
+    if (is_reduced(program, loop, reductions) && may_reduce(program, loop, found.name, reductions))
+      continue;
+    tells = true;
+    report
+        .at(found.division, Confidence::likely,
+            "'" + found.name +
+                "' is that of one rank's part of the data, and is divided by the size of all of "
+                "it: the figure is too small by the number of ranks")
+        .help = "All-reduce the sum before dividing, or divide by what this rank has seen.";
+  }
+  return tells;
 }
 
 // The loop goes over something that no DataLoader of the program is known to be.
@@ -387,6 +390,10 @@ bool tells_sharded(const Program& program, Ref loop, const CallRef& loader, cons
   const bool says_so = is_evaluation_loader(program, loader) ||
                        evaluates_in_one_phase(program, loop, loader) ||
                        is_run_over_shard(program, loop, loader);
+  // Of two phases the other one may go over all the data.
+  if (!says_so && trains_in_one_phase(program, loop) &&
+      tells_share(program, loop, loader, reductions, report))
+    return true;
   if (says_so) check_forgotten_meters(program, loop, reductions, report);
   if ((!says_so && !is_evaluation_loop(program, loop) && !stands_in_evaluation(program, loop)) ||
       goes_through_files(program, loop) || one_rank_may_see_all(program, loop, loader) ||

@@ -333,5 +333,62 @@ TEST(ToDdpBatches, TellsDataThatEachRankShuffles) {
                 "a random order of its own");
 }
 
+// What is counted over the samples of a rank, divided by the batch of all; and the rows of a batch.
+TEST(ToDdpBatches, TellsFiguresDividedByTheBatchOfAll) {
+  const std::string words = "this still takes the whole for the size of a batch";
+  const auto with = [](const std::string& in_loop, const std::string& behind = "") {
+    return told({.above = kOptions,
+                 .loader = kLoader,
+                 .loss = "model(x).sum()\n        " + in_loop,
+                 .behind = behind});
+  };
+  EXPECT_TOLD(with("acc = (model(x).argmax(1) == y).sum() / args.batch_size"), words);
+  EXPECT_TOLD(with("correct += hits(model(x), y)",
+                   "    print(correct / (len(loader) * args.batch_size))\n"),
+              words);
+  EXPECT_TOLD(with("for i in range(args.batch_size):\n            show(x[i])"), words);
+  // A sum of mean losses, a number of steps, and what is drawn so many times.
+  EXPECT_SILENT(with("print(sum(losses) / args.batch_size)"), words);
+  EXPECT_SILENT(with("pass", "    steps = len(data) / args.batch_size\n"), words);
+  EXPECT_SILENT(with("for i in range(args.batch_size):\n            names.append(draw())"), words);
+  EXPECT_SILENT(with("acc = (model(x).argmax(1) == y).sum() / args.gen_batch"), words);
+}
+
+TEST(ToDdpBatches, TellsNoiseOfTheFunctionsThatMakeSteps) {
+  const auto with = [](const std::string& step,
+                       const std::string& seed = "torch.manual_seed(7)\n") {
+    return told({.above = seed + step, .loss = "step(x)"});
+  };
+  const std::string words = "every rank draws the same numbers here";
+  EXPECT_TOLD(with("def step(x):\n    return model(x + torch.randn_like(x)).sum()\n"), words);
+  EXPECT_TOLD(with("def step(x):\n"
+                   "    return model(x, torch.randint(0, 99, (x.shape[0],))).sum()\n"),
+              words);
+  EXPECT_SILENT(with("def step(x):\n    return model(x + torch.randn_like(x)).sum()\n", ""), words);
+  EXPECT_SILENT(with("def step(x):\n    return model(x).sum()\n"
+                     "def other(x):\n    return torch.randn_like(x)\n"),
+                words);
+  // One number, by which all ranks go the same way.
+  EXPECT_SILENT(with("def step(x):\n    return model(x).sum() * torch.randint(0, 2, (1,))\n"),
+                words);
+}
+
+// if is_due(seen): the function asks for seen % period.
+TEST(ToDdpBatches, TellsCountsOfSamplesThatALogGoesBy) {
+  const auto with = [](const std::string& lines, const std::string& asked = "count") {
+    return told(
+        {.above = "def is_due(count, step):\n    return " + asked + " % 1000 < 64\n",
+         .before = "seen = 0\n",
+         .loss = "model(x).sum()\n        n = x.size(0)\n        seen += n\n        " + lines});
+  };
+  EXPECT_TOLD(with("if is_due(seen, epoch):\n            report(loss)"),
+              "counts the samples of one rank");
+  EXPECT_TOLD(with("if seen % 1000 < 64:\n            report(loss)"),
+              "counts the samples of one rank");
+  EXPECT_SILENT(with("if is_due(seen, epoch):\n            report(loss)", "step"),
+                "counts the samples");
+  EXPECT_SILENT(with("if epoch % 1000 < 64:\n            report(seen)"), "counts the samples");
+}
+
 }  // namespace
 }  // namespace bench::diagnose

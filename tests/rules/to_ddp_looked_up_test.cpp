@@ -318,5 +318,56 @@ TEST(ToDdpLookedUp, LeavesTheTestOfTheFamilyAlone) {
   expect_left_alone(files);
 }
 
+// LOADERS[args.code]: whichever class a run picks, the loader of its training is shared out.
+TEST(ToDdpLookedUp, SharesOutTheLoadersOfAllClassesOfATable) {
+  const auto cls = [](const std::string& name) {
+    return "class " + name +
+           ":\n"
+           "    def __init__(self, args):\n"
+           "        self.args = args\n"
+           "    def loaders(self):\n"
+           "        return self.train_loader(), self.val_loader()\n"
+           "    def train_loader(self):\n"
+           "        data = read('" +
+           name +
+           "')\n"
+           "        return DataLoader(data, batch_size=self.args.batch_size, shuffle=True)\n"
+           "    def val_loader(self):\n"
+           "        data = read('val')\n"
+           "        return DataLoader(data, batch_size=self.args.batch_size)\n";
+  };
+  const Rewrite made =
+      rewritten({{"loaders.py", "from torch.utils.data import DataLoader\n" + cls("A") + cls("B") +
+                                    "TABLE = {'a': A, 'b': B}\n"
+                                    "def make(args):\n"
+                                    "    picked = TABLE[args.code](args)\n"
+                                    "    return picked.loaders()\n"},
+                 {"train.py",
+                  "import argparse\n"
+                  "import torch\n"
+                  "from torch import nn\n"
+                  "from loaders import make\n"
+                  "parser = argparse.ArgumentParser()\n"
+                  "parser.add_argument('--code', default='a')\n"
+                  "parser.add_argument('--batch_size', type=int, default=64)\n"
+                  "args = parser.parse_args()\n"
+                  "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                  "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                  "loader, val_loader = make(args)\n"
+                  "for epoch in range(9):\n"
+                  "    for x, y in loader:\n"
+                  "        loss = nn.functional.cross_entropy(model(x), y)\n"
+                  "        optimizer.zero_grad()\n"
+                  "        loss.backward()\n"
+                  "        optimizer.step()\n"}});
+  ASSERT_TRUE(made.texts.contains("loaders.py"));
+  const std::string& text = made.texts.at("loaders.py");
+  std::size_t shared = 0;
+  for (std::size_t at = text.find("DistributedSampler(data)"); at != std::string::npos;
+       at = text.find("DistributedSampler(data)", at + 1))
+    ++shared;
+  EXPECT_EQ(shared, 2U) << text;  // and neither of those for validation
+}
+
 }  // namespace
 }  // namespace bench::diagnose

@@ -258,5 +258,179 @@ TEST(ToDdpRemaining, TellsDownloadsAndSavesOfOtherFiles) {
                 "every rank downloads");
 }
 
+TEST(ToDdpRemaining, TellsSamplersByWhatTheyDrawFrom) {
+  const auto with = [](const std::string& made) {
+    return told(
+        {.loader =
+             "from torch.utils.data import SubsetRandomSampler, WeightedRandomSampler\n" + made});
+  };
+  EXPECT_TOLD(with("sampler = None\nif weights:\n    sampler = WeightedRandomSampler(weights, 99)\n"
+                   "loader = DataLoader(data, batch_size=64, sampler=sampler)\n"),
+              "a sampler of its own in some runs, and none in others");
+  EXPECT_TOLD(with("sampler = SubsetRandomSampler(indices[:800])\n"
+                   "loader = DataLoader(data, batch_size=64, sampler=sampler)\n"),
+              "draws from a list of indices");
+  const auto own = with("loader = DataLoader(data, batch_sampler=PairSampler(labels, 99))\n");
+  EXPECT_TOLD(own, "a batch sampler of its own");
+  EXPECT_SILENT(own, "a sampler of its own that knows no ranks");
+}
+
+TEST(ToDdpRemaining, TellsTheClassOfALoaderThatIsPickedByAName) {
+  const std::string base =
+      "from torch.utils.data import DataLoader\n"
+      "class BaseLoader(DataLoader):\n"
+      "    def __init__(self, data, size):\n"
+      "        self.sampler = split(data)\n"
+      "        super().__init__(data, batch_size=size, sampler=self.sampler)\n"
+      "class Digits(BaseLoader):\n"
+      "    def __init__(self, size):\n"
+      "        super().__init__(read(), size)\n";
+  EXPECT_TOLD(told({.above = "import loaders\n", .loader = "loader = getattr(loaders, name)(64)\n"},
+                   {{"loaders.py", base}}),
+              "loaders.py:5: the class of this DataLoader is picked by a name");
+}
+
+// What a rank keeps of its share, batch by batch, is what its training reads back.
+TEST(ToDdpRemaining, LeavesWhatIsPairedWithBatchesByTheirNumber) {
+  const std::string words = "goes over the loader of the training";
+  const auto with = [](const std::string& shuffle, const std::string& use) {
+    return told({.loader = "loader = DataLoader(data, batch_size=64, shuffle=" + shuffle + ")\n",
+                 .before = "known = []\nfor x, y in loader:\n    known.append(teacher(x))\n",
+                 .batches = "enumerate(loader)",
+                 .loss = "nn.functional.mse_loss(model(y), " + use + ")"});
+  };
+  EXPECT_SILENT(with("False", "known[x]"), words);
+  EXPECT_TOLD(with("True", "known[x]"), words);
+  EXPECT_TOLD(with("False", "known[0]"), words);
+}
+
+TEST(ToDdpRemaining, LeavesLoadersOfTheBranchForTests) {
+  const auto list = told({.above = "def make(data, is_test=False):\n"
+                                   "    if not is_test:\n"
+                                   "        out = DataLoader(data, batch_size=64, shuffle=True)\n"
+                                   "    else:\n"
+                                   "        out = DataLoader(data, batch_size=1, shuffle=False)\n"
+                                   "    return out\n",
+                          .loader = "loader = make(data)\ndev_loader = make(dev, is_test=True)\n"});
+  EXPECT_TOLD(list, "this training loader is not shared out");
+  EXPECT_SILENT(list, "the batch size of this loader is one");
+}
+
+// for phase in ["train", "val"]: a step shares out the data of the training alone.
+TEST(ToDdpRemaining, TellsThePhaseThatEvaluates) {
+  const auto with = [](const std::string& phases) {
+    return listed(left_of({{"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from torch.utils.data import DataLoader\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                            "sets = {x: read(x) for x in " +
+                                phases +
+                                "}\n"
+                                "loaders = {x: DataLoader(sets[x], batch_size=64) for x in " +
+                                phases +
+                                "}\n"
+                                "sizes = {x: len(sets[x]) for x in " +
+                                phases +
+                                "}\n"
+                                "for epoch in range(9):\n"
+                                "    for phase in " +
+                                phases +
+                                ":\n"
+                                "        total = 0.0\n"
+                                "        for x, y in loaders[phase]:\n"
+                                "            loss = nn.functional.cross_entropy(model(x), y)\n"
+                                "            if phase == 'train':\n"
+                                "                optimizer.zero_grad()\n"
+                                "                loss.backward()\n"
+                                "                optimizer.step()\n"
+                                "            total += loss.item() * x.size(0)\n"
+                                "        print(phase, total / sizes[phase])\n"}}));
+  };
+  const auto list = with("['train', 'val']");
+  EXPECT_TOLD(list, "where this loop evaluates, every rank goes over all of the data");
+  EXPECT_TOLD(list, "'total' is that of one rank's part of the data");
+}
+
+// Beside a loader that is shared out, of the evaluation of what is trained.
+TEST(ToDdpRemaining, TellsBatchesMadeByHandBesideALoader) {
+  const std::string words = "no loader gives this loop its batches";
+  const auto with = [](const std::string& draw) {
+    return told({.above = "import numpy as np\n",
+                 .end = "for step in range(99):\n"
+                        "    x = " +
+                        draw +
+                        "\n"
+                        "    optimizer.zero_grad()\n"
+                        "    model(x).sum().backward()\n"
+                        "    optimizer.step()\n"});
+  };
+  EXPECT_TOLD(with("images[np.random.permutation(ids)[:64]]"), words);
+  EXPECT_SILENT(with("noise"), words);
+}
+
+// while step < 99: x, y = batches.next(), of an iterator that begins anew in a method of its own.
+TEST(ToDdpRemaining, TellsEpochsOfLoopsThatCountSteps) {
+  const auto with = [](const std::string& shuffle) {
+    return listed(left_of({{"data.py",
+                            "from torch.utils.data import DataLoader\n"
+                            "class Prefetch:\n"
+                            "    def __init__(self, loader):\n"
+                            "        self.loader = loader\n"
+                            "        self.iter = iter(self.loader)\n"
+                            "        self.preload()\n"
+                            "    def preload(self):\n"
+                            "        try:\n"
+                            "            batch = next(self.iter)\n"
+                            "        except StopIteration:\n"
+                            "            self.reset()\n"
+                            "            batch = next(self.iter)\n"
+                            "        self.batch = batch\n"
+                            "    def reset(self):\n"
+                            "        self.iter = iter(self.loader)\n"
+                            "    def next(self):\n"
+                            "        batch = self.batch\n"
+                            "        self.preload()\n"
+                            "        return batch\n"
+                            "def make(sets):\n"
+                            "    loaders = {x: DataLoader(sets[x], batch_size=64, shuffle=" +
+                                shuffle +
+                                ")\n"
+                                "               for x in ['train', 'val']}\n"
+                                "    return loaders['train'], loaders['val']\n"},
+                           {"train.py",
+                            "import torch\n"
+                            "from torch import nn\n"
+                            "from data import Prefetch, make\n"
+                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                            "loader, val_loader = make(read())\n"
+                            "batches = Prefetch(loader)\n"
+                            "step = 0\n"
+                            "while step < 99:\n"
+                            "    x, y = batches.next()\n"
+                            "    loss = nn.functional.cross_entropy(model(x), y)\n"
+                            "    optimizer.zero_grad()\n"
+                            "    loss.backward()\n"
+                            "    optimizer.step()\n"
+                            "    step += 1\n"}}));
+  };
+  EXPECT_TOLD(with("True"), "data.py:23: nothing calls set_epoch on this sampler");
+  EXPECT_SILENT(with("False"), "set_epoch on this sampler");
+}
+
+TEST(ToDdpRemaining, TellsEvaluationOfIteratorsDrawnByHand) {
+  const auto with = [](const std::string& name, const std::string& eval) {
+    return told({.above = "def " + name + "(model, batches):\n" + eval +
+                          "    for _ in range(steps):\n"
+                          "        x, y = next(batches)\n"
+                          "        score(model(x), y)\n",
+                 .behind = "    " + name + "(model, iterate(val))\n"});
+  };
+  EXPECT_TOLD(with("evaluate", "    model.eval()\n"), "every rank evaluates all of this data");
+  EXPECT_SILENT(with("warm_up", ""), "every rank evaluates all of this data");
+}
+
 }  // namespace
 }  // namespace bench::diagnose

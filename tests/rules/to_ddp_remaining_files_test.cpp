@@ -348,5 +348,80 @@ TEST(ToDdpRemaining, LeavesPassWhereAllOfABlockGoes) {
   EXPECT_TOLD(rewritten_text(script), "def choose():\n    pass\nchoose()\n");
 }
 
+TEST(ToDdpRemaining, TellsFilesThatAllRanksReadRightAfter) {
+  const std::string words = "and all of them read it at train.py";
+  const std::string write = "with open('out/words.txt', 'w') as f:\n    f.write(text)\n";
+  EXPECT_TOLD(told({.above = write + "words = open('out/words.txt').read()\n"}), words);
+  EXPECT_SILENT(told({.above = write}), words);
+  EXPECT_SILENT(told({.above = write + "words = open('in/words.txt').read()\n"}), words);
+  // What was there before is no file of this run.
+  EXPECT_SILENT(told({.above = "words = open('out/words.txt').read()\n" + write}), words);
+}
+
+// Of several definitions none is sure, so that no step guards the call.
+TEST(ToDdpRemaining, TellsSavesByAnotherName) {
+  const std::string words = "every rank saves to the same file";
+  const auto with = [](const std::string& first, const std::string& other) {
+    return told({.above = "from functools import partial\nif torch.__version__ > '1.6':\n    "
+                          "write_save = " +
+                          first + "\nelse:\n    write_save = " + other + "\n",
+                 .behind = "    write_save(model.module.state_dict(), 'out/last.pt')\n"});
+  };
+  EXPECT_TOLD(with("partial(torch.save, pickle_protocol=4)", "torch.save"), words);
+  EXPECT_SILENT(with("partial(queue.put, block=True)", "queue.put"), words);
+}
+
+TEST(ToDdpRemaining, TellsMovesOfDownloads) {
+  const auto with = [](const std::string& move) {
+    return told({.above = "import shutil, tempfile\n"
+                          "def download_data(folder):\n"
+                          "    unpacked = fetch()\n"
+                          "    " +
+                          move +
+                          "\n"
+                          "download_data('data')\n"});
+  };
+  EXPECT_TOLD(with("shutil.move(unpacked, folder)"), "every rank downloads");
+  EXPECT_SILENT(with("shutil.move(unpacked, tempfile.mkdtemp())"), "every rank downloads");
+}
+
+TEST(ToDdpRemaining, TellsClocksThatOptionsCarryToOtherFiles) {
+  const auto with = [](const std::string& line) {
+    return told({.above = "from options import get_options\nopts = get_options()\n"
+                          "os.makedirs(opts.save_dir)\n"},
+                {{"options.py",
+                  "import argparse, os, time\n"
+                  "def get_options():\n"
+                  "    parser = argparse.ArgumentParser()\n"
+                  "    parser.add_argument('--run_name', default='run')\n"
+                  "    opts = parser.parse_args()\n" +
+                      line +
+                      "    opts.save_dir = os.path.join('out', opts.run_name)\n"
+                      "    return opts\n"}});
+  };
+  EXPECT_TOLD(with("    opts.run_name = opts.run_name + time.strftime('%H%M%S')\n"),
+              "names its output by its own clock");
+  EXPECT_SILENT(with("    opts.started = time.strftime('%H%M%S')\n"),
+                "names its output by its own clock");
+}
+
+// A config that gives its entries by name is no data set: a loader would ask it for its length.
+TEST(ToDdpRemaining, TellsFilesOfConfigs) {
+  const std::string words = "every rank writes this file";
+  const auto with = [](const std::string& more) {
+    return told({.above = "class Config(object):\n"
+                          "    def __getitem__(self, name):\n"
+                          "        return self.values[name]\n" +
+                          more +
+                          "    def write(self):\n"
+                          "        with open('out/config.json', 'w') as f:\n"
+                          "            f.write(str(self.values))\n"
+                          "config = Config()\n"
+                          "config.write()\n"});
+  };
+  EXPECT_TOLD(with(""), words);
+  EXPECT_SILENT(with("    def __len__(self):\n        return len(self.values)\n"), words);
+}
+
 }  // namespace
 }  // namespace bench::diagnose

@@ -77,5 +77,29 @@ TEST(ToDdpWaits, OnlyTellsInFunctionsThatARankMayLeaveOrRunAlone) {
                 "barrier()");
 }
 
+// The name of the file alone is seen on both sides.
+TEST(ToDdpWaits, TellsLoadsOfAFileByItsName) {
+  const auto with = [](const std::string& name) {
+    return told(
+        {.above = "from savers import Best\nbest = Best('out/models')\n",
+         .behind = "    best.log(model.module.state_dict())\n",
+         .end = "model.module.load_state_dict(torch.load(os.path.join(root, '" + name + "')))\n"},
+        {{"savers.py",
+          "import os, torch\n"
+          "def save(state, path, name):\n"
+          "    torch.save(state, os.path.join(path, name))\n"
+          "class Best:\n"
+          "    def __init__(self, path, name='best_model.pth'):\n"
+          "        self.path = path\n"
+          "        self.name = name\n"
+          "    def log(self, state):\n"
+          "        save(state, self.path, self.name)\n"}});
+  };
+  const std::string words = "every rank uses it here without waiting";
+  EXPECT_TOLD(with("best_model.pth"), words);
+  EXPECT_SILENT(with("pretrained.pth"), words);
+  EXPECT_SILENT(with("' + name + '.pth"), words);  // an ending alone
+}
+
 }  // namespace
 }  // namespace bench::diagnose

@@ -11,8 +11,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <set>
 
 namespace bench::diagnose {
 namespace {
@@ -28,22 +26,60 @@ std::string with_seeds(const Left& left) {
               : "";
 }
 
-std::string text_of(Share share, const std::string& loader, const std::string& seeds) {
-  constexpr const char* kShared =
-      "sampler=DistributedSampler(dataset) in place of shuffle, batch_size divided by "
-      "dist.get_world_size(), and sampler.set_epoch(epoch) in each epoch.";
+constexpr const char* kShared =
+    "sampler=DistributedSampler(dataset) in place of shuffle, batch_size divided by "
+    "dist.get_world_size(), and sampler.set_epoch(epoch) in each epoch.";
+
+// Of samplers that know no ranks; empty for other shares.
+std::string text_of_sampler(Share share, const std::string& loader, const std::string& seeds) {
   switch (share) {
-    case Share::whole:
-      return loader + " is not shared out: every rank goes over all the data" + seeds +
-             ". Give it " + kShared;
     case Share::own_sampler:
       return loader +
              " has a sampler of its own that knows no ranks: each of them draws a full epoch from "
              "all the data" +
              seeds +
              ". Let every rank draw its part (a sampler over indices[rank::world_size], or one "
-             "that "
-             "draws length // world_size samples) and divide the batch size.";
+             "that draws length // world_size samples) and divide the batch size.";
+    case Share::some_sampler:
+      return loader +
+             " has a sampler of its own in some runs, and none in others; neither knows ranks: "
+             "each of them goes over all the data" +
+             seeds + ". Where there is none, give it " + kShared +
+             " Where there is one, let every rank draw its part (length // world_size samples).";
+    case Share::subset:
+      return loader +
+             " draws from a list of indices, and knows no ranks: each of them goes over all of "
+             "that list" +
+             seeds +
+             ". Give each rank its part, SubsetRandomSampler(indices[rank::world_size]) cut to "
+             "one length, and divide the batch size; a DistributedSampler(dataset) would draw from "
+             "what the list leaves out, too.";
+    case Share::own_batches:
+      return loader +
+             " has a batch sampler of its own that knows no ranks: each of them draws all of its "
+             "batches" +
+             seeds +
+             ". Let every rank draw an N-th of the batches, with a seed of its own; where training "
+             "takes any part of a batch, divide the batches, and leave their number.";
+    default:
+      return {};
+  }
+}
+
+std::string text_of(Share share, const std::string& loader, const std::string& seeds) {
+  if (std::string text = text_of_sampler(share, loader, seeds); !text.empty()) return text;
+  switch (share) {
+    case Share::whole:
+      return loader + " is not shared out: every rank goes over all the data" + seeds +
+             ". Give it " + kShared;
+    case Share::own_loader:
+      return "the class of this DataLoader is picked by a name, and no step has shared its data "
+             "out: every rank goes over all of it" +
+             seeds +
+             ". Where the sampler is None, give it DistributedSampler(dataset) in place of "
+             "shuffle, and call set_epoch; where it draws from a list of indices, give each rank "
+             "its part of them (indices[rank::world_size], cut to one length). Divide the batch "
+             "size by the number of ranks.";
     case Share::unseen:
       return "the arguments of " + loader +
              " are not in sight, and no step has changed them: see that it has a "
@@ -74,9 +110,7 @@ std::string text_of(Share share, const std::string& loader, const std::string& s
     case Share::drawn:
       return "no loader gives this loop its batches, so that no step has shared them out: see that "
              "every rank takes samples of its own, and a rank's share of the batch.";
-    case Share::elsewhere:
-    case Share::optional:
-    case Share::shared:
+    default:
       break;
   }
   return "what makes these batches could not be followed, and no step has shared them out: unless "
@@ -147,14 +181,16 @@ bool is_sharded(const Left& left, const TrainingLoop& loop) {
   });
 }
 
-Ref around_loop(const Program& program, Ref loop) {
-  const NodeId parent = loop.module->tree()[loop.node].parent;
-  return parent == kNoNode ? Ref{} : program.innermost_loop(loop.with(parent));
-}
-
-// More passes than one: a loop over epochs that is not counted to one.
-bool has_epochs(const Program& program, const TrainingLoop& loop) {
-  return loop.epochs && pitfalls::epoch_count(program, loop.epochs).value_or(2) > 1;
+// order = np.random.permutation(ids)[:n], and images[order]: batches made by hand.
+bool draws_samples(const Program& program, Ref loop) {
+  return program.subtree_calls(loop, [](const CallRef& call) {
+    constexpr std::string_view kDraws[] = {"numpy.random.permutation", "numpy.random.choice",
+                                           "torch.randperm"};
+    const auto& tree = call.module->tree();
+    const auto parent = call.ref().with(tree[call.call->node].parent);
+    return std::find(std::begin(kDraws), std::end(kDraws), call.call->path) != std::end(kDraws) &&
+           parent.kind() == Kind::subscript && parent.child(Field::value) == call.ref();
+  });
 }
 
 }  // namespace
@@ -189,7 +225,9 @@ void tell_unshared_data(Left& left) {
         places[each.share].push_back(each.place);
   }
   // A few steps on one sample beside the training: an attack, a projection.
-  if (places.size() > 1 || has_sharded_training(left)) places.erase(Share::drawn);
+  if (places.size() > 1 || has_sharded_training(left))
+    std::erase_if(places[Share::drawn],
+                  [&](Ref loop) { return !draws_samples(left.program, loop); });
   const std::string seeds = with_seeds(left);
   for (auto& [share, where] : places)
     left.tell(Harm::figures, where, text_of(share, "this training loader", seeds));
@@ -254,6 +292,38 @@ bool is_made_as_training(const Left& left, const PassOver& pass, const std::vect
          });
 }
 
+// Read back by the number of the batch: logits[i] of `for i, batch in enumerate(loader)`.
+bool is_read_by_number(std::string_view list, const TrainingLoop& loop) {
+  const Ref target = loop.batches.child(Field::left);
+  const auto& tree = loop.batches.module->tree();
+  if (!target || tree[target.node].first_child == kNoNode) return false;
+  const std::string_view number = tree.text(tree[target.node].first_child);
+  for (const NodeId node : loop.batches.module->nodes_of(Kind::subscript)) {
+    const Ref item = loop.batches.with(node);
+    const std::string_view name = item.child(Field::value).text();
+    if (tree.contains(loop.batches.node, node) && item.child(Field::subscript).text() == number &&
+        (name == list || name.ends_with("." + std::string(list))))
+      return true;
+  }
+  return false;
+}
+
+// logits.append(teacher(x)) for each batch of a share that keeps its order, and training goes over
+// the same share: what each rank keeps is what it needs.
+bool is_paired_with_training(const Program& program, const PassOver& pass,
+                             const std::vector<const TrainingLoop*>& trained) {
+  const CallRef sampler = pitfalls::sampler_of(program, pass.loader);
+  const Ref shuffle = sampler ? sampler.argument(3, "shuffle") : Ref{};
+  if (!shuffle || !program.is_literal_false(shuffle)) return false;
+  const auto calls = pitfalls::facts::calls_in(pass.loop);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name == "append" && call.receiver() &&
+           std::any_of(trained.begin(), trained.end(), [&](const TrainingLoop* loop) {
+             return is_read_by_number(call.receiver().text(), *loop);
+           });
+  });
+}
+
 }  // namespace
 
 void tell_passes_over_shares(Left& left) {
@@ -276,12 +346,14 @@ void tell_passes_over_shares(Left& left) {
   };
   std::vector<Ref> places;
   std::vector<Ref> places_made_alike;
+  const auto trained = trainings(left);
   const auto passes = passes_without_training(left.program);
   for (const PassOver& pass : passes)
     if (goes_over_share(pass) && !serves_several(left.program, pass.loader) &&
         choice_of_item(left.program, pass.loader).empty() && left.runs_on_every_rank(pass.loop) &&
         !pitfalls::is_evaluation_loop(left.program, pass.loop) &&
-        !is_in_evaluation(left.program, pass.loop) && !leaves_early(left.program, pass.loop))
+        !is_in_evaluation(left.program, pass.loop) && !leaves_early(left.program, pass.loop) &&
+        !is_paired_with_training(left.program, pass, trained))
       places.push_back(pass.loop);
   for (const PassOver& pass : passes)
     if (is_made_as_training(left, pass, shared)) places_made_alike.push_back(pass.loop);
@@ -338,85 +410,6 @@ void tell_batch_of_all(Left& left) {
       Harm::figures, places,
       "this is the batch size of all GPUs, and every rank takes it whole: N times the memory of "
       "a GPU and N times the samples of a step. Leave the number of GPUs out.");
-}
-
-namespace {
-
-constexpr const char* kNoEpochs =
-    "nothing calls set_epoch on this sampler, and no step could follow where the batches go: every "
-    "pass takes the samples in the same order. Count the passes and call "
-    "loader.sampler.set_epoch(n) at the start of each.";
-
-// The loaders and samplers that set_epoch is called for; nothing where one of them is not known.
-std::optional<std::set<Ref>> told_of_epochs(const Program& program) {
-  std::set<Ref> out;
-  for (const CallRef& set : program.calls_named("set_epoch")) {
-    const Ref object = set.receiver();
-    const std::size_t before = out.size();
-    if (object.kind() == Kind::attribute && object.child(Field::attribute).text() == "sampler")
-      for (const CallRef& loader : pitfalls::loaders_of(program, object.child(Field::object)))
-        out.insert(loader.ref());
-    for (const Source& source : program.sources(object))
-      if (program.as_call(source.ref)) out.insert(source.ref);
-    if (out.size() == before) return std::nullopt;
-  }
-  return out;
-}
-
-// Loaders that a step has shared out and no training loop is seen to draw from.
-std::vector<Ref> forgotten_loaders(const Left& left) {
-  const Program& program = left.program;
-  const auto told = told_of_epochs(program);
-  std::vector<Ref> out;
-  if (!told) return out;
-  std::set<Ref> followed;
-  for (const TrainingLoop* loop : trainings(left))
-    for (const Supply& each : supplies_of(left, *loop)) followed.insert(each.place);
-  for (const CallRef& loader : program.calls(Api::data_loader)) {
-    const CallRef sampler = new_sampler(program, loader);
-    if (sampler && !program.is_literal_false(sampler.argument(3, "shuffle")) &&
-        !told->contains(loader.ref()) && !told->contains(sampler.ref()) &&
-        !followed.contains(loader.ref()) && left.runs_on_every_rank(loader.ref()) &&
-        !pitfalls::is_evaluation_loader(program, loader) && !serves_several(program, loader) &&
-        choice_of_item(program, loader).empty() && !left.is_found(sampler.ref(), "DDP018") &&
-        !left.is_found(loader.ref(), "DDP018"))
-      out.push_back(loader.ref());
-  }
-  return out;
-}
-
-}  // namespace
-
-void tell_missing_epochs(Left& left) {
-  const Program& program = left.program;
-  const bool is_found = std::any_of(left.found.begin(), left.found.end(),
-                                    [](const Finding& each) { return each.rule == "DDP018"; });
-  std::vector<Ref> forgotten = forgotten_loaders(left);
-  // Without training in sight the finding is not told.
-  if (!program.calls_named("set_epoch").empty() || (is_found && has_sharded_training(left))) {
-    left.tell(Harm::figures, forgotten, kNoEpochs);
-    return;
-  }
-  std::vector<Ref> places;
-  for (const TrainingLoop* loop : trainings(left)) {
-    if (!has_epochs(program, *loop) || !is_sharded(left, *loop)) continue;
-    const auto loaders = loaders_behind(program, loop->iterable);
-    const bool shuffles = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& loader) {
-      const CallRef sampler = pitfalls::sampler_of(program, loader);
-      return sampler && !program.is_literal_false(sampler.argument(3, "shuffle"));
-    });
-    if (!shuffles) continue;
-    // Where a batch is taken apart, the loop around goes over the loader.
-    const bool is_pass = !loaders_behind(program, loop->epochs.child(Field::right)).empty();
-    const Ref around = is_pass ? around_loop(program, loop->epochs) : loop->epochs;
-    if (around) places.push_back(around);
-  }
-  left.tell(Harm::figures, places,
-            "nothing calls set_epoch in this loop: every pass takes the samples in the same order. "
-            "Count the passes and call loader.sampler.set_epoch(n) at the start of each.");
-  for (const Supply& each : unfollowed_supplies(left))
-    if (each.share == Share::shared) forgotten.push_back(each.place);
-  left.tell(Harm::figures, forgotten, kNoEpochs);
 }
 
 }  // namespace bench::diagnose

@@ -1,9 +1,12 @@
 // What each rank decides or measures for itself.
+#include "diagnose/to_ddp/loader_choice.hpp"
 #include "diagnose/to_ddp/loader_loops.hpp"
 #include "diagnose/to_ddp/remaining/ranks_talk.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
+#include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/local_decisions.hpp"
 
@@ -50,6 +53,21 @@ bool goes_over_evaluation_data(const Program& program, Ref loop) {
 }
 
 bool makes_backward_pass(const CallRef& call) { return call.call->name == "backward"; }
+
+// for _ in range(steps): batch = next(batches), below model.eval(), of an iterator that is not
+// known to be a rank's share.
+bool draws_evaluation_data(const Program& program, Ref loop) {
+  const CallRef range = program.as_call(loop.child(Field::right));
+  if (loop.kind() != Kind::for_statement || !range || range.call->name != "range" ||
+      !pitfalls::stands_in_evaluation(program, loop) ||
+      program.subtree_calls(loop.child(Field::body), makes_backward_pass))
+    return false;
+  const auto calls = pitfalls::facts::calls_in(loop);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name == "next" && !call.receiver() && call.positional(0) &&
+           !call.positional(1) && pitfalls::loaders_of(program, call.positional(0)).empty();
+  });
+}
 
 // A whole loop over batches, or a function that holds one, stands in the block.
 bool holds_batches(const Program& program, Ref block) {
@@ -208,14 +226,39 @@ void tell_plateau_steps(Left& left) {
             "train at different rates. All-reduce the figure first.");
 }
 
+namespace {
+
+// for phase in ["train", "val"]: for batch in loaders[phase], where a step has shared out the data
+// of the training alone.
+void tell_phases(Left& left) {
+  std::vector<Ref> places;
+  for (const TrainingLoop* loop : trainings(left)) {
+    const auto loaders = loaders_behind(left.program, loop->iterable);
+    const bool shares_one = std::any_of(loaders.begin(), loaders.end(), [&](const CallRef& each) {
+      return new_sampler(left.program, each) && !choice_of_item(left.program, each).empty();
+    });
+    if (shares_one && pitfalls::trains_in_one_phase(left.program, loop->batches))
+      places.push_back(loop->batches);
+  }
+  left.tell(Harm::waste, places,
+            "where this loop evaluates, every rank goes over all of the data: N times the work, "
+            "for figures that differ by rounding and by each rank's own BatchNorm statistics at "
+            "most. It may stay where no rank decides anything by them.");
+}
+
+}  // namespace
+
 void tell_evaluation(Left& left) {
   if (!left.trains()) return;
+  tell_phases(left);
   std::vector<Ref> places;
   for (const Module* module : left.program.modules()) {
     NodeId behind = 0;  // the last loop, whose inner ones are part of it
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
-      if (node < behind || !goes_over_evaluation_data(left.program, loop) ||
+      if (node < behind ||
+          !(goes_over_evaluation_data(left.program, loop) ||
+            draws_evaluation_data(left.program, loop)) ||
           !left.runs_on_every_rank(loop) || is_shared_out(left.program, loop))
         continue;
       behind = module->tree()[node].last;

@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/seeds.hpp"
 #include "diagnose/to_ddp/supplies.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
@@ -22,15 +23,26 @@ bool draws_numbers(const CallRef& call) {
           !facts::contains(path, "init"));
 }
 
+bool is_one(Ref size) {
+  constexpr std::string_view kOnes[] = {"1", "()", "[]", "(1,)", "[1]"};
+  return std::find(std::begin(kOnes), std::end(kOnes), size.text()) != std::end(kOnes);
+}
+
 // torch.rand(1), torch.rand(()): one number, for a decision that all ranks have to take alike.
 bool draws_one_number(const CallRef& call) {
   if (call.receiver() && !facts::contains(call.call->path, "torch.")) return false;
   if (call.call->name.ends_with("_like") || call.has_splat()) return false;
   for (std::size_t i = 0; const Ref size = call.positional(i); ++i)
-    if (size.text() != "1" && size.text() != "()" && size.text() != "[]" && size.text() != "(1,)" &&
-        size.text() != "[1]")
-      return false;
+    if (!is_one(size)) return false;
   return true;
+}
+
+// torch.randint(0, steps, (n,)): a number for each sample, as the step of its noise.
+bool draws_for_samples(const CallRef& call) {
+  if (call.call->path != "torch.randint") return false;
+  const Ref last = call.positional(2) ? call.positional(2) : call.positional(1);
+  const Ref size = call.keyword("size") ? call.keyword("size") : last;
+  return (size.kind() == Kind::tuple || size.kind() == Kind::list) && !is_one(size);
 }
 
 // Noise for gradients or parameters, which is the same for all ranks as these are.
@@ -49,15 +61,23 @@ bool is_for_parameters(const Program& program, const CallRef& call) {
 }
 
 bool joins_samples(const Program& program, const CallRef& call) {
-  return draws_numbers(call) && !call.keyword("generator") && !draws_one_number(call) &&
-         !is_for_parameters(program, call);
+  return (draws_for_samples(call) || (draws_numbers(call) && !draws_one_number(call))) &&
+         !call.keyword("generator") && !is_for_parameters(program, call);
 }
 
 // random.random() < p, torch.rand(1).item() < p: the generator of torch decides.
 bool decides(const CallRef& call) {
   return (draws_numbers(call) && draws_one_number(call)) ||
          ((call.call->path == "torch.randint" || call.call->path == "torch.randperm") &&
-          !call.keyword("generator"));
+          !draws_for_samples(call) && !call.keyword("generator"));
+}
+
+// torch.rand(n, 8) <= torch.rand(1) * ratio: the one number is for the same samples.
+bool is_beside_noise(const Program& program, const CallRef& draw) {
+  const auto calls = facts::calls_in(pitfalls::statement_of(draw.ref()));
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call != draw.call && joins_samples(program, call);
+  });
 }
 
 // random.shuffle(items), or a function of NumPy that puts them into an order.
@@ -165,6 +185,35 @@ bool orders_samples(const Program& program, const CallRef& call) {
   });
 }
 
+bool is_in_module(const Program& program, Ref node) {
+  const ClassRef cls = program.enclosing_class(node);
+  return cls && program.derives_from(cls, Api::module_class);
+}
+
+// Pictures and figures beside the training.
+bool is_beside_steps(const Program& program, FunctionRef function) {
+  return program.is_evaluation({function.module, function.function->body}) ||
+         facts::contains(function.module->text(function.function->body), "no_grad") ||
+         pitfalls::says_any(function.function->name,
+                            {"sample", "save", "vis", "plot", "interp", "sheet", "eval", "test",
+                             "valid", "generate", "infer", "log", "init"});
+}
+
+// Of the loop, and of the functions that make its steps: trainer.step(batch). What a model draws
+// for itself, as for dropout, is its own.
+std::vector<CallRef> calls_of_steps(const Program& program, const TrainingLoop& loop) {
+  std::vector<CallRef> out = facts::calls_in(loop.batches);
+  for (const FunctionRef& step : program.reached(loop.batches)) {
+    const Ref body{step.module, step.function->body};
+    if (is_in_module(program, body) || facts::in_dataset(program, body) ||
+        is_beside_steps(program, step))
+      continue;
+    const auto calls = facts::calls_in(body);
+    out.insert(out.end(), calls.begin(), calls.end());
+  }
+  return out;
+}
+
 }  // namespace
 
 void tell_noise_of_one_seed(Left& left) {
@@ -173,9 +222,9 @@ void tell_noise_of_one_seed(Left& left) {
   std::vector<Ref> places;
   Ref decision;
   for (const TrainingLoop* loop : trainings(left))
-    for (const CallRef& call : facts::calls_in(loop->batches)) {
+    for (const CallRef& call : calls_of_steps(left.program, *loop)) {
       if (!left.runs_on_every_rank(call.ref())) continue;
-      if (decides(call)) decision = call.ref();
+      if (decides(call) && !is_beside_noise(left.program, call)) decision = call.ref();
       if (joins_samples(left.program, call) && !left.program.under_no_grad(call.ref()))
         places.push_back(call.ref());
     }

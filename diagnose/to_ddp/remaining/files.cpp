@@ -1,8 +1,10 @@
 // Files, logs and trackers that every rank writes.
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/paths.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
@@ -60,6 +62,13 @@ bool is_fetch(const CallRef& call) {
          call.call->path == "gdown.download" || call.call->path == "wget.download";
 }
 
+// shutil.move(unpacked, folder) in a download: of a directory the second one lands in the first.
+bool puts_in_place(const Program& program, const CallRef& call) {
+  const Ref source = call.argument(0, "src");
+  return call.call->path == "shutil.move" && source && source.kind() == Kind::identifier &&
+         !is_of_one_rank(program, call.argument(1, "dst"));
+}
+
 bool has_flag(const Program& program, const CallRef& call, std::string_view name) {
   const Ref flag = call.keyword(name);
   return flag && program.is_literal_true(flag);
@@ -86,6 +95,34 @@ void tell_trackers(Left& left) {
       "it on rank 0 alone (dist.get_rank() == 0), and call it under the same test.");
 }
 
+namespace {
+
+// open(path), np.load(path) and path.open("rb").
+Ref path_read(const Program& program, const CallRef& call) {
+  const Ref object = call.receiver();
+  if (call.call->name != "open" || !object || !pitfalls::is_path(program, object))
+    return pitfalls::read_path(program, call);
+  return path_written(program, call) ? Ref{} : object;
+}
+
+// Where every rank reads what it has written: preprocess(), and a line below it open(path, "rb").
+Ref read_behind(const Left& left, const CallRef& write, Ref path) {
+  const Program& program = left.program;
+  for (const Module* module : program.modules())
+    for (const Call& made : module->calls()) {
+      const CallRef read{module, &made};
+      const Ref given = path_read(program, read);
+      if (given && read.call != write.call && is_same_path(program, path, given) &&
+          left.runs_on_every_rank(read.ref()) &&
+          !pitfalls::facts::exclusive(write.ref(), read.ref()) &&
+          program.runs_before(write.ref(), read.ref()))
+        return read.ref();
+    }
+  return {};
+}
+
+}  // namespace
+
 void tell_written_files(Left& left) {
   std::vector<Ref> places;
   const Program& program = left.program;
@@ -97,7 +134,13 @@ void tell_written_files(Left& left) {
           is_stream(program, path) || is_in_download(program, path) ||
           is_of_samples(program, call.ref()))
         continue;
-      if (!left.is_found(call.ref(), "DDP026") && !left.is_found(call.ref(), "DDP039"))
+      if (left.is_found(call.ref(), "DDP026") || left.is_found(call.ref(), "DDP039")) continue;
+      if (const Ref read = read_behind(left, call, path))
+        left.tell(Harm::may_stop, {call.ref()},
+                  "every rank writes this file, and all of them read it at " + place_of(read) +
+                      ": they may read half of it. Write it under `if dist.get_rank() == 0:`, "
+                      "with dist.barrier() behind it for all ranks.");
+      else
         places.push_back(call.ref());
     }
   left.tell(Harm::figures, places,
@@ -114,7 +157,8 @@ void tell_downloads(Left& left) {
       const bool fetches =
           has_flag(left.program, call, "download") ||
           (is_fetch(call) && !left.program.callee(call)) ||
-          (is_in_download(left.program, call.ref()) && path_written(left.program, call));
+          (is_in_download(left.program, call.ref()) &&
+           (path_written(left.program, call) || puts_in_place(left.program, call)));
       if (fetches && !left.is_found(call.ref(), "DDP026") && left.runs_on_every_rank(call.ref()) &&
           !pitfalls::facts::rank_goes_first(left.program, call.ref()) &&
           !pitfalls::facts::under_lock(left.program, call.ref()))

@@ -32,6 +32,53 @@ std::vector<Ref> clocks_of_options(const Left& left) {
   return out;
 }
 
+// opts.run_name within the expression, for ".run_name".
+bool reads(Ref expression, std::string_view field) {
+  const auto& tree = expression.module->tree();
+  for (NodeId at = expression.node; at < tree[expression.node].last; ++at)
+    if (tree[at].kind == Kind::attribute && tree.text(at).ends_with(field)) return true;
+  return false;
+}
+
+// The attribute that the assignment sets, with the clock that its value takes.
+struct ClockField {
+  std::string name;  // ".run_name"
+  Ref clock;
+};
+
+// opts.run_name = "{}_{}".format(opts.run_name, time.strftime(form)), and what is made of it by
+// later lines: opts.save_dir = os.path.join(opts.output_dir, opts.run_name).
+std::vector<ClockField> fields_of_clocks(const Left& left) {
+  std::vector<ClockField> out;
+  for (const Module* module : left.program.modules()) {
+    if (!module->tree().holds("time")) continue;
+    for (const NodeId node : module->nodes_of(Kind::assignment)) {
+      const Ref target = Ref{module, node}.child(Field::left);
+      const Ref value = Ref{module, node}.child(Field::right);
+      if (target.kind() != Kind::attribute || target.text().starts_with("self.")) continue;
+      const std::string name = "." + std::string(target.child(Field::attribute).text());
+      for (const CallRef& call : pitfalls::facts::calls_in(value))
+        if (is_clock(call) && call.call->name == "strftime" && left.runs_on_every_rank(call.ref()))
+          out.push_back({name, call.ref()});
+      for (std::size_t i = 0; i < out.size(); ++i)
+        if (out[i].clock.module == module && out[i].name != name && reads(value, out[i].name)) {
+          out.push_back({name, out[i].clock});
+          break;
+        }
+    }
+  }
+  return out;
+}
+
+// Clocks in options that other files name the output by.
+std::vector<Ref> clocks_of_fields(const Left& left, const std::vector<Ref>& paths) {
+  std::vector<Ref> out;
+  for (const ClockField& field : fields_of_clocks(left))
+    if (std::any_of(paths.begin(), paths.end(), [&](Ref path) { return reads(path, field.name); }))
+      out.push_back(field.clock);
+  return out;
+}
+
 // Of a run as a whole: neither a file nor what each epoch has.
 bool is_place_of_run(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
@@ -194,6 +241,7 @@ std::vector<Ref> free_names(const Left& left) {
 
 void tell_names_by_clock(Left& left) {
   std::vector<Ref> places = clocks_of_options(left);
+  for (const Ref& clock : clocks_of_fields(left, places_made(left, false))) places.push_back(clock);
   for (const Module* module : left.program.modules()) {
     if (!module->tree().holds("time")) continue;
     for (const Call& made : module->calls()) {

@@ -6,10 +6,12 @@
 #include "scenarios/pitfalls/files/model_saves.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <set>
 #include <string>
 
 namespace bench::diagnose {
@@ -77,6 +79,51 @@ std::string shape_of(const Program& program, Ref path) {
   return letters < kFewest ? std::string() : out;
 }
 
+// name of root / name, root + "/" + name and root + "/best.pth"; empty for name + ".pth".
+Ref last_part_of_sum(Ref path) {
+  const Ref left = path.child(Field::left);
+  const Ref right = path.child(Field::right);
+  if (path.module->tree()[path.node].op == Op::divide) return right;
+  const std::string_view before = left.text();
+  const bool is_cut = before.ends_with("/'") || before.ends_with("/\"") ||
+                      right.text().starts_with("'/") || right.text().starts_with("\"/");
+  return is_cut ? right : Ref{};
+}
+
+// best.pth of os.path.join(root, "best.pth"), and of os.path.join(root, name) what the name is
+// given. Words without an ending are directories or parts of a name.
+void add_file_names(const Program& program, Ref path, std::set<std::string>& out, int depth = 0) {
+  constexpr int kDepth = 4;
+  if (!path || depth > kDepth) return;
+  if (path.kind() == Kind::string) {
+    const std::string text = program.string(path).value_or("");
+    const std::string name = text.substr(text.rfind('/') + 1);
+    const std::size_t dot = name.find('.');
+    if (dot != std::string::npos && dot > 0 && name.find_first_of("{%") == std::string::npos)
+      out.insert(name);
+    return;
+  }
+  Ref last;
+  if (path.kind() == Kind::binary) {
+    last = last_part_of_sum(path);
+    if (!last) return;
+  }
+  if (const CallRef call = program.as_call(path); call && call.call->name.starts_with("join"))
+    for (std::size_t i = 0; const Ref part = call.positional(i); ++i) last = part;
+  if (last) return add_file_names(program, last, out, depth + 1);
+  for (const Source& source : program.sources(path))
+    if (source.how == Source::How::value && source.ref != path)
+      add_file_names(program, source.ref, out, depth + 1);
+}
+
+bool share_file_name(const Program& program, Ref a, Ref b) {
+  std::set<std::string> ours, theirs;
+  add_file_names(program, a, ours);
+  add_file_names(program, b, theirs);
+  return std::any_of(ours.begin(), ours.end(),
+                     [&](const std::string& name) { return theirs.contains(name); });
+}
+
 bool is_of_rank_zero(const Program& program, Ref node) {
   return program.guarded_by_rank(node) == RankTest::main_only && program.rank_guard(node);
 }
@@ -89,14 +136,26 @@ bool is_found_on_the_way(const Left& left, Ref load) {
          });
 }
 
+// test() and evaluate() take what training has saved, also where the calls in between are not
+// known.
+bool is_loaded_behind(const Program& program, Ref save, Ref load) {
+  if (pitfalls::only_runs_before(program, save, load)) return true;
+  const FunctionRef function = program.enclosing_function(load);
+  return function && !program.runs_before(load, save) &&
+         pitfalls::says_any(function.function->name, {"test", "eval", "predict"});
+}
+
 // Loads of every rank, further on, from places that look like those which rank 0 saves to.
 void add_later_loads(const Left& left, const CallRef& save, Ref path, std::vector<Ref>& places) {
   const std::string shape = shape_of(left.program, path);
-  if (shape.empty()) return;
   for (const CallRef& load : left.program.calls(Api::torch_load)) {
     const Ref read = load.argument(0, "f");
-    if (read && shape == shape_of(left.program, read) && left.runs_on_every_rank(load.ref()) &&
-        pitfalls::only_runs_before(left.program, save.ref(), load.ref()) &&
+    const auto looks_like = [&] {
+      return (!shape.empty() && shape == shape_of(left.program, read)) ||
+             share_file_name(left.program, path, read);
+    };
+    if (read && left.runs_on_every_rank(load.ref()) && looks_like() &&
+        is_loaded_behind(left.program, save.ref(), load.ref()) &&
         !pitfalls::never_both(left.program, save.ref(), load.ref()) &&
         !is_waited_between(left.program, save.ref(), load.ref()) &&
         !is_found_on_the_way(left, load.ref()))
@@ -106,8 +165,37 @@ void add_later_loads(const Left& left, const CallRef& save, Ref path, std::vecto
 
 }  // namespace
 
+namespace {
+
+bool is_torch_save(const Program& program, Ref function) {
+  return function && program.qualified(function) == "torch.save";
+}
+
+// write(state, path) after write = partial(torch.save, pickle_protocol=4) or write = torch.save.
+std::vector<CallRef> aliased_saves(const Program& program) {
+  std::vector<CallRef> out;
+  const auto named = program.calls_that(
+      [](std::string_view name) { return name.find("save") != std::string_view::npos; });
+  for (const CallRef& call : named) {
+    if (call.receiver() || call.call->api != Api::none || !call.positional(1)) continue;
+    const auto& sources = program.sources({call.module, call.call->function});
+    if (std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+          const CallRef made = program.as_call(source.ref);
+          return is_torch_save(
+              program, made && made.call->name == "partial" ? made.positional(0) : source.ref);
+        }))
+      out.push_back(call);
+  }
+  return out;
+}
+
+}  // namespace
+
 void tell_saves(Left& left) {
   std::vector<Ref> places;
+  for (const CallRef& save : aliased_saves(left.program))
+    if (left.runs_on_every_rank(save.ref()) && !is_of_one_rank(left.program, save.positional(1)))
+      places.push_back(save.ref());
   for (const CallRef& save : pitfalls::saves_of(left.program)) {
     const Ref path = pitfalls::path_of(save);
     if (!left.runs_on_every_rank(save.ref()) || left.is_found(save.ref(), "DDP039") ||

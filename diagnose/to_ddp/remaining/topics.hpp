@@ -50,7 +50,7 @@ class Left {
 // "utils.py:12", for places named within a text.
 std::string place_of(Ref node);
 
-// --- data (data.cpp, batches.cpp, splits.cpp, draws.cpp, counts.cpp)
+// --- data (data.cpp, epochs.cpp, batches.cpp, splits.cpp, draws.cpp, counts.cpp)
 void tell_unshared_data(Left& left);          // training that goes over all the data on every rank
 void tell_passes_over_shares(Left& left);     // a statistic of the training data, on each rank
 void tell_recut_batches(Left& left);          // a collate_fn that cuts a batch into several

@@ -29,6 +29,25 @@ bool divides_by_ranks(const Program& program, Ref value) {
          program.is_world_size(value.child(Field::right));
 }
 
+// len(sets[x]) of sizes[phase], where sizes = {x: len(sets[x]) for x in phases}.
+CallRef length_of_phase(const Program& program, Ref divisor) {
+  if (divisor.kind() != Kind::subscript) return {};
+  const auto& sources = program.sources(divisor.child(Field::value));
+  if (sources.size() != 1 || sources.front().ref.kind() != Kind::comprehension) return {};
+  const Ref made = sources.front().ref;
+  const Ref pair = made.with(made.module->tree()[made.node].first_child);
+  return pair.kind() == Kind::pair ? program.as_call(pair.child(Field::value)) : CallRef{};
+}
+
+// The loaders are made in the same way: {x: DataLoader(sets[x]) for x in phases}.
+bool is_length_of_phase(const Program& program, Ref divisor, Ref data) {
+  const CallRef length = length_of_phase(program, divisor);
+  if (!length || length.call->name != "len" || !length.positional(0)) return false;
+  const Ref measured = length.positional(0);
+  return measured.kind() == Kind::subscript && data.kind() == Kind::subscript &&
+         measured.text() == data.text();
+}
+
 // len(data), len(loader.dataset), also by a name of its own.
 bool is_length_of(const Program& program, Ref divisor, Ref loop, Ref data) {
   const auto is_data = [&](Ref measured) {
@@ -41,6 +60,7 @@ bool is_length_of(const Program& program, Ref divisor, Ref loop, Ref data) {
     return mine.size() == 1 && others.size() == 1 && mine.front().ref == others.front().ref &&
            mine.front().element == others.front().element;
   };
+  if (is_length_of_phase(program, divisor, data)) return true;
   const auto& sources = program.sources(divisor);
   return !sources.empty() &&
          std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
@@ -48,6 +68,12 @@ bool is_length_of(const Program& program, Ref divisor, Ref loop, Ref data) {
            return length && length.call->name == "len" && !length.receiver() &&
                   length.positional(0) && is_data(length.positional(0));
          });
+}
+
+// A part of a division that is told already.
+bool within(const std::vector<UnsummedMean>& found, Ref division) {
+  return !found.empty() &&
+         division.module->tree().contains(found.back().division.node, division.node);
 }
 
 bool speaks_of_ranks(std::string_view text) {
@@ -58,17 +84,19 @@ bool speaks_of_ranks(std::string_view text) {
 
 }  // namespace
 
-UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& sampler) {
+std::vector<UnsummedMean> shares_of_dataset(const Program& program, Ref loop,
+                                            const CallRef& sampler) {
+  std::vector<UnsummedMean> out;
   const Ref data = sampler.argument(0, "dataset");
   const VariableNames sums = metrics_added_in(program, loop);
-  if (!data || sums.empty()) return {};
+  if (!data || sums.empty()) return out;
   const Ref body = body_around(program, loop);
   const std::vector<Assigned> assigned = assignments_in(body);
   // total * world_size: it is made up for by hand.
   if (std::any_of(assigned.begin(), assigned.end(), [&](const Assigned& each) {
         return sums.contains(each.name) && each.value && speaks_of_ranks(each.value.text());
       }))
-    return {};
+    return out;
   const auto& tree = body.module->tree();
   for (diagnose::NodeId node = body.node; node < tree[body.node].last; ++node) {
     const Ref division = body.with(node);
@@ -82,9 +110,9 @@ UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& s
     const auto metric = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
       return sums.contains(name) && !is_differentiated(program, name);
     });
-    if (metric != names.end()) return {division, *metric};
+    if (metric != names.end() && !within(out, division)) out.push_back({division, *metric});
   }
-  return {};
+  return out;
 }
 
 UnsummedMean unsummed_mean(const Program& program, Ref loop) {

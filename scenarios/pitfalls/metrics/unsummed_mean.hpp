@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/rule.hpp"
 
 #include <string>
+#include <vector>
 
 namespace bench::pitfalls {
 
@@ -19,8 +20,9 @@ struct UnsummedMean {
 // The first of the function that `loop` stands in. For programs that reduce nothing.
 UnsummedMean unsummed_mean(const Program& program, Ref loop);
 
-// The first in that function of what the loop adds up over a rank's part of the sampler's data set,
+// All in that function of what the loop adds up over a rank's part of the sampler's data set,
 // divided by the length of all of it. For loops whose numbers nothing reduces.
-UnsummedMean share_of_dataset(const Program& program, Ref loop, const CallRef& sampler);
+std::vector<UnsummedMean> shares_of_dataset(const Program& program, Ref loop,
+                                            const CallRef& sampler);
 
 }  // namespace bench::pitfalls

@@ -382,9 +382,29 @@ bool under_lock(const Program& program, Ref node) {
   return false;
 }
 
+namespace {
+
+// Nothing of the class is out of sight but object.
+bool has_known_bases(const Program& program, ClassRef cls) {
+  const auto& line = program.lineage(cls);
+  return std::all_of(line.begin(), line.end(), [&](const ClassRef& each) {
+    const auto& bases = each.cls->bases;
+    const auto objects = std::count_if(bases.begin(), bases.end(), [&](const NodeId base) {
+      return each.module->text(base) == "object";
+    });
+    return program.bases_of(each).size() + static_cast<std::size_t>(objects) == bases.size();
+  });
+}
+
+}  // namespace
+
 bool in_dataset(const Program& program, Ref node) {
   const ClassRef cls = program.enclosing_class(node);
-  return cls && (program.method(cls, "__getitem__") || program.method(cls, "__iter__"));
+  if (!cls) return false;
+  if (program.method(cls, "__iter__")) return true;
+  // A loader asks a data set for its length; config["lr"] has none.
+  return program.method(cls, "__getitem__") &&
+         (program.method(cls, "__len__") || !has_known_bases(program, cls));
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/compared_losses.hpp"
 #include "scenarios/pitfalls/steps/round_data.hpp"
 #include "scenarios/pitfalls/steps/round_shapes.hpp"
 
@@ -92,55 +93,6 @@ bool is_reduction(const Program& program, const CallRef& call, Ref round) {
         is_of_batch(program, call.ref().with(id), round))
       return true;
   return false;
-}
-
-// loss > 100, loss != loss, where the loss comes from the wrapped model.
-bool compares_loss(const Program& program, Ref condition) {
-  const auto& tree = condition.module->tree();
-  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2 ||
-      tree[condition.node].op == diagnose::Op::is ||
-      tree[condition.node].op == diagnose::Op::is_not)
-    return false;
-  const Ref left = condition.with(tree.child_at(condition.node, 0));
-  const Ref right = condition.with(tree.child_at(condition.node, 1));
-  const bool bound = right.text() == left.text() || program.evaluate(right).is_integer() ||
-                     right.kind() == Kind::floating;
-  if (left.kind() != Kind::identifier || !bound ||
-      !facts::contains(facts::lowered(left.text()), "loss") ||
-      facts::forwards_behind(program, left).empty())
-    return false;
-  // loss = world_mean(loss)
-  const auto behind = facts::calls_behind(program, left);
-  return std::none_of(behind.begin(), behind.end(), [&](Ref node) {
-    const CallRef call = program.as_call(node);
-    return says_any(call.call->name, {"world", "sync", "dist", "global", "across", "agree"}) ||
-           (says_any(call.call->name, {"mean", "average"}) && !call.receiver());
-  });
-}
-
-// loss, loss.item() and loss.item() * x.size(0) of the wrapped model's loss.
-bool comes_from_forward(const Program& program, Ref value) {
-  const auto& tree = value.module->tree();
-  for (NodeId at = value.node; at < tree[value.node].last; ++at)
-    if (tree[at].kind == Kind::identifier && tree[at].field != Field::attribute &&
-        !facts::forwards_behind(program, value.with(at)).empty())
-      return true;
-  return false;
-}
-
-// total / (i + 1) < 0.01, where the round adds its loss to the total.
-bool compares_sum_of_losses(const Program& program, Ref condition, Ref round) {
-  const auto& tree = condition.module->tree();
-  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
-  const Ref left = condition.with(tree.child_at(condition.node, 0));
-  const Ref right = condition.with(tree.child_at(condition.node, 1));
-  if (right.kind() != Kind::floating && !program.evaluate(right).is_integer()) return false;
-  const auto names = variables_in(left);
-  const auto added = additions_in(round);
-  return std::any_of(added.begin(), added.end(), [&](const Assigned& each) {
-    return names.contains(each.name) && each.value && facts::contains(each.value.text(), "loss") &&
-           comes_from_forward(program, each.value);
-  });
 }
 
 // batch in [x for x in batch if x], and not x.

@@ -24,8 +24,22 @@ bool names_model_with_pooler(std::string_view name) {
                                                       "squeeze", "sentence", "colbert"});
 }
 
+// transformers.BertModel.from_pretrained for BertModel.from_pretrained below `from transformers
+// import *`.
+std::string path_of_model(const CallRef& call) {
+  const std::string path(call.call->path);
+  const std::string name(call.receiver().text());
+  const auto& stars = call.module->nodes_of(Kind::wildcard_import);
+  const bool is_starred = std::any_of(stars.begin(), stars.end(), [&](NodeId star) {
+    const auto& tree = call.module->tree();
+    return tree.text(tree[star].parent).starts_with("from transformers import");
+  });
+  if (path.starts_with("transformers.") || !is_starred || name.empty()) return path;
+  return "transformers." + name + ".from_pretrained";
+}
+
 bool makes_pooler(const Program& program, const CallRef& call) {
-  const std::string_view path = call.call->path;
+  const std::string path = path_of_model(call);
   if (!path.starts_with("transformers.") || call.keyword("add_pooling_layer")) return false;
   for (const std::string_view cls : {"BertModel", "RobertaModel", "XLMRobertaModel"})
     if (path == "transformers." + std::string(cls) + ".from_pretrained") return true;
@@ -107,14 +121,25 @@ bool uses_states_alone(const Program& program, ClassRef cls, Ref encoder) {
   return any;
 }
 
+// p.requires_grad = False and net.requires_grad_(False); not a filter of what an optimizer is
+// given.
+bool may_freeze(const Program& program) {
+  if (program.mentions("requires_grad_") || program.mentions("setattr")) return true;
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
+    return !module->defs_of("requires_grad", true).empty();
+  });
+}
+
 }  // namespace
 
 std::vector<CallRef> encoders_with_idle_pooler(const Program& program, ClassRef cls) {
   std::vector<CallRef> out;
   const std::string_view text = cls.module->text(cls.cls->node);
   if (holds_any(text, {"return_dict", "no_grad", "inference_mode"})) return out;
-  for (const std::string_view word : {"requires_grad", "freeze", "peft", "pooler"})
+  for (const std::string_view word : {"freeze", "peft", "pooler"})
     if (program.mentions(word)) return out;
+  if (may_freeze(program)) return out;
   for (const CallRef& call : program.calls_named("from_pretrained")) {
     if (!(program.enclosing_class(call.ref()) == cls) || !makes_pooler(program, call)) continue;
     const Ref encoder = kept_as(call);
