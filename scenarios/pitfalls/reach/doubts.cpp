@@ -1,6 +1,8 @@
 // What is not known of a program although findings rest on it: the members of Doubts, see
 // certainty.hpp.
 #include "diagnose/model/script_kind.hpp"
+#include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -174,6 +176,9 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
       is_listed(kOfBrokenLines, rule.id) ? "" : passed_by_as_configured(program_, where);
   // What is wrong with code that is there for ranks stays wrong, however many are started.
   if (!why.empty() || !is_listed(kOfEveryRank, rule.id)) return why;
+  if ((is_listed(kOfSeveral, rule.id) || is_listed(kOfWrapper, rule.id)) &&
+      accelerate_wraps(program_))
+    if (auto why = one_process_of_accelerate(program_); !why.empty()) return why;
   if (!one_process_) one_process_ = one_process_as_configured(program_);
   return *one_process_;
 }
