@@ -108,12 +108,23 @@ class Path {
   bool shared_;  // the data of the evaluation is, too
 };
 
-// metric.compute() reduces what it holds; in a class that nothing makes an object of it is not run.
-bool asks_metrics(const Program& program) {
+// A class that nothing makes an object of, and a Lightning module in a script without a Trainer,
+// are not run.
+bool is_idle(const Program& program, Ref node) {
+  const diagnose::ClassRef cls = program.enclosing_class(node);
+  return facts::is_never_made(program, node) ||
+         (cls && program.derives_from(cls, Api::lightning_module) &&
+          !program.uses(Api::lightning_trainer));
+}
+
+// all_reduce(...), and metric.compute(), which reduces what it holds.
+bool reduces_something(const Program& program) {
+  const auto reductions = reductions_of(program);
   const auto computes = program.calls_named("compute");
-  return std::any_of(computes.begin(), computes.end(), [&](const CallRef& compute) {
-    return !facts::is_never_made(program, compute.ref());
-  });
+  return !std::all_of(reductions.begin(), reductions.end(),
+                      [&](const Reduction& each) { return is_idle(program, each.call); }) ||
+         !std::all_of(computes.begin(), computes.end(),
+                      [&](const CallRef& each) { return is_idle(program, each.ref()); });
 }
 
 }  // namespace
@@ -121,7 +132,7 @@ bool asks_metrics(const Program& program) {
 bool is_named_by_own_figure(const Program& program, const CallRef& save) {
   const Ref path =
       save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
-  if (!path || !reductions_of(program).empty() || asks_metrics(program)) return false;
+  if (!path || reduces_something(program)) return false;
   return Path(program).holds_figure(path);
 }
 
