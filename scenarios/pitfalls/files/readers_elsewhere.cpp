@@ -210,6 +210,31 @@ std::vector<std::string> functions_that_load(const Program& program) {
   return out;
 }
 
+// torch.load(path)["weight"] in a file that the program does not import: what becomes of it is
+// open.
+bool is_read_beside(const Program& program) {
+  const auto& modules = program.modules();
+  return program.any_in_project(
+      "reads files beside " + program.root().path(), [&](std::string_view text) {
+        return may_load_file_of(program, text) &&
+               std::none_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+                 return module->tree().source() == text;
+               });
+      });
+}
+
+bool may_be_read_bare(const Program& program) {
+  const bool in_sight =
+      program.any_in_project("loads a state into a bare model", [](std::string_view text) {
+        const auto load = bare_load(text);
+        return reads_in_another_way(text) || (load && load->empty());
+      });
+  if (in_sight || is_read_beside(program)) return true;
+  const auto functions = functions_that_load(program);
+  return std::any_of(functions.begin(), functions.end(),
+                     [&](const std::string& each) { return is_called_somewhere(program, each); });
+}
+
 // best.pth of torch.save(state, os.path.join(folder, "best.pth")): what the program's files are
 // called.
 std::vector<std::string> names_of_saved_files(const Program& program) {
@@ -229,35 +254,6 @@ std::vector<std::string> names_of_saved_files(const Program& program) {
     }
   }
   return out;
-}
-
-// torch.load("best.pth") of a file that the program does not import: what becomes of it is open.
-bool is_read_by_name(const Program& program) {
-  const auto& modules = program.modules();
-  const auto is_own = [&](std::string_view text) {
-    return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
-      return module->tree().source() == text;
-    });
-  };
-  const auto files = names_of_saved_files(program);
-  return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
-    return program.any_in_project(
-        "reads " + file + " beside " + program.root().path(), [&](std::string_view text) {
-          return !is_own(text) && has_code(text, {"torch.load("}) && facts::contains(text, file);
-        });
-  });
-}
-
-bool may_be_read_bare(const Program& program) {
-  const bool in_sight =
-      program.any_in_project("loads a state into a bare model", [](std::string_view text) {
-        const auto load = bare_load(text);
-        return reads_in_another_way(text) || (load && load->empty());
-      });
-  if (in_sight || is_read_by_name(program)) return true;
-  const auto functions = functions_that_load(program);
-  return std::any_of(functions.begin(), functions.end(),
-                     [&](const std::string& each) { return is_called_somewhere(program, each); });
 }
 
 // load_model(net, os.path.join(folder, "best.pth")) of a net that the text has wrapped.
