@@ -89,6 +89,13 @@ FileType type_by_first_line(std::string_view text) {
                                                                         : FileType::python;
 }
 
+// A folder that scripts import by its name: what it imports begins above it, even where it has a
+// pyproject.toml of its own.
+bool is_package(const std::vector<DirectoryEntry>& entries) {
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const DirectoryEntry& entry) { return entry.name == "__init__.py"; });
+}
+
 // Where imports of a file that was given by itself may lead: up to its project's root, at most
 // three folders above. Without a mark of one it is the file's own folder: what lies beside that may
 // belong to anybody.
@@ -96,13 +103,17 @@ std::string tree_around(const std::string& shown) {
   constexpr int kMaxLevels = 4;  // its own folder among them
   const fs::path own = fs::path(shown).parent_path();
   fs::path directory = own;
+  std::optional<fs::path> found;
   for (int level = 0; level < kMaxLevels; ++level) {
-    if (is_project_root(list_directory(directory.empty() ? "" : (directory / "").string())))
-      return directory.empty() ? "." : directory.string();
+    const auto entries = list_directory(directory.empty() ? "" : (directory / "").string());
+    const bool is_root = is_project_root(entries);
+    if (is_root && (!found || !is_package(entries))) found = directory;
+    if (is_root && !is_package(entries)) break;
     const bool leads_up = !directory.empty() && *std::prev(directory.end()) == "..";
     if (directory.empty() || leads_up || directory == directory.parent_path()) break;
     directory = directory.parent_path();
   }
+  if (found) return found->empty() ? "." : found->string();
   return own.empty() ? "." : own.string();
 }
 

@@ -237,10 +237,28 @@ Ref Program::items_behind(Ref name) const {
   return {};
 }
 
+namespace {
+
+// loader for `tqdm(loader) if is_main else loader`: both arms go over the same.
+Ref in_both_arms(const Program& program, Ref conditional) {
+  const SyntaxTree& tree = conditional.module->tree();
+  const Ref first = program.strip_iterable(conditional.with(tree.child_at(conditional.node, 0)));
+  const Ref second = program.strip_iterable(conditional.with(tree.child_at(conditional.node, 2)));
+  return first && second && first.text() == second.text() ? second : Ref{};
+}
+
+}  // namespace
+
 Ref Program::strip_iterable(Ref iterable) const {
   for (int depth = 0; depth < 6; ++depth) {
     if (iterable.kind() == Kind::named_expression) {  // (bar := tqdm(loader))
       iterable = iterable.child(Field::value);
+      continue;
+    }
+    if (iterable.kind() == Kind::conditional) {
+      const Ref items = in_both_arms(*this, iterable);
+      if (!items) break;
+      iterable = items;
       continue;
     }
     const CallRef call = as_call(iterable);

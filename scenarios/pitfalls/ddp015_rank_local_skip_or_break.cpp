@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/frameworks/engines.hpp"
+#include "scenarios/pitfalls/frameworks/lightning_steps.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
@@ -32,6 +33,9 @@ using diagnose::TrainingLoop;
 namespace {
 
 constexpr std::string_view kOnMetric = "on a metric of this rank";
+constexpr std::string_view kOfOneRank = "on a value that one rank keeps";
+constexpr diagnose::ListedKind kLeaving[] = {Kind::continue_statement, Kind::break_statement,
+                                             Kind::return_statement};
 
 bool is_collective(const CallRef& call) {
   for (const Api api : {Api::all_reduce, Api::broadcast, Api::all_gather, Api::reduce})
@@ -174,8 +178,6 @@ void check_rounds_of_all(const Program& program, bool by_hand, Report& report) {
 // if torch.isnan(loss): continue, above a reduction in the same round that all ranks come to: they
 // wait there, whoever makes the backward pass.
 void check_skipped_reductions(const Program& program, bool by_hand, Report& report) {
-  constexpr diagnose::ListedKind kLeaving[] = {Kind::continue_statement, Kind::break_statement,
-                                               Kind::return_statement};
   if (!facts::is_distributed(program)) return;
   const auto& loops = program.training_loops();
   for (const diagnose::ListedKind kind : kLeaving)
@@ -335,7 +337,7 @@ std::string_view reason(const Program& program, Ref decision, const WayOut& way)
     why = kOnMetric;
   if (!skips_a_step(way)) return why;
   if (counts_on_one_rank(program, decision)) why = "on a progress bar that only one rank counts";
-  if (is_kept_by_one_rank(program, decision, way.round)) why = "on a value that one rank keeps";
+  if (is_kept_by_one_rank(program, decision, way.round)) why = kOfOneRank;
   return why;
 }
 
@@ -397,6 +399,7 @@ bool evaluates_prepared_parts(const Program& program, Ref round) {
 }  // namespace
 
 void check_rank_local_skip_or_break(const Program& program, Report& report) {
+  check_lightning_steps(program, report);
   const bool by_accelerate = is_accelerated(program);
   // Horovod's optimizer reduces in each step, as the wrapper does.
   const bool by_horovod = program.uses(Api::hvd_optimizer) && has_ranks_of_its_own(program);
@@ -411,8 +414,6 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
   if (!by_hand) return;
   check_stand_in_losses(program, report);
   check_quiet_ends(program, report);
-  constexpr diagnose::ListedKind kLeaving[] = {Kind::continue_statement, Kind::break_statement,
-                                               Kind::return_statement};
   for (const TrainingLoop& loop : program.training_loops())
     for (const diagnose::ListedKind kind : kLeaving)
       for (const Module* module : program.modules())
@@ -426,7 +427,7 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
             continue;
           std::string why;
           bool some_ranks = false;
-          bool by_clock = false;
+          bool by_itself = false;
           if (swallows) why = "after an error that only this rank may meet";
           if (catches_out_of_memory(statement)) why = "after running out of memory";
           for (const Guard& guard : program.guards(statement)) {
@@ -438,18 +439,18 @@ void check_rank_local_skip_or_break(const Program& program, Report& report) {
               if (const auto said = reason(program, decision, {loop, statement, around, of_epochs});
                   !said.empty())
                 why = said;
-            by_clock = by_clock ||
-                       (has_clock(guard.condition) && reads_the_clock(program, guard.condition));
+            by_itself = by_itself || why == kOfOneRank ||
+                        (has_clock(guard.condition) && reads_the_clock(program, guard.condition));
             if (leaves_on_some_ranks(program, guard, statement, around) &&
                 skips_a_meeting(program, loop, statement, around))
               some_ranks = true;
           }
           if (some_ranks) why = "under a test of the rank";
           // What a collective above has told all ranks says nothing of an error below it, nor of a
-          // clock that is read below it.
+          // clock that is read below it, nor of what one rank keeps for itself.
           const bool in_handler = swallows || catches_out_of_memory(statement);
           if (why.empty() || facts::only_without_distribution(program, statement) ||
-              (!some_ranks && !in_handler && !by_clock &&
+              (!some_ranks && !in_handler && !by_itself &&
                agrees_between_ranks(program, statement, around)))
             continue;
           Finding& finding = tell(statement, why, report);

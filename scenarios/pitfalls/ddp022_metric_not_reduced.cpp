@@ -450,7 +450,7 @@ void check_metric_not_reduced(const Program& program, Report& report) {
         sum = figure_of_last_batch(program, loop);
       if (!sum) continue;
       check_unseen_loader(program, loop, sum, reductions, report);
-      for (const CallRef& loader : loaders_of(program, over))
+      for (const CallRef& loader : loaders_gone_over(program, over))
         if (const CallRef sampler = sampler_of(program, loader);
             sampler && !is_sampler_left_out(program, loop, sampler) &&
             !is_left_out_on_every_trail(program, over, loader, sampler) &&

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/frameworks/lightning_steps.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/paired_loss.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
@@ -74,9 +75,24 @@ void check_apex_contexts(const Program& program, Report& report) {
   }
 }
 
+// manual_backward(loss); clip_grad_norm_(...); optimizer.step() of a LightningModule: Lightning
+// unscales in step() (lightning/pytorch/plugins/precision/amp.py, optimizer_step).
+void check_manual_clips(const Program& program, Report& report) {
+  for (const CallRef& clip : manual_clips_of_scaled(program))
+    report
+        .at(clip.ref(), Confidence::likely,
+            "gradients are clipped while they are still multiplied by the loss scale, which "
+            "Lightning takes away in the optimizer's step(): the threshold is thousands of times "
+            "too small")
+        .help =
+        "Call self.trainer.precision_plugin.scaler.unscale_(optimizer) before clipping, or train "
+        "with precision=\"bf16-mixed\".";
+}
+
 }  // namespace
 
 void check_gradient_clip_before_unscale(const Program& program, Report& report) {
+  check_manual_clips(program, report);
   check_apex_contexts(program, report);
   if (program.calls_named("scale").empty()) return;
   for (const CallRef& clip : clips_of(program)) {

@@ -209,6 +209,22 @@ TEST_F(Project, AShellScriptOfTwoScriptsIsToldOnce) {
             1);
 }
 
+// mp.spawn calls a function of one parameter with two more, which only its file tells.
+TEST_F(Project, APackageWithItsOwnMarkIsNoRoot) {
+  const std::string run =
+      "import torch.multiprocessing as mp\nimport pkg.steps as steps\n"
+      "if __name__ == '__main__':\n    mp.spawn(steps.work, args=(1, 2), nprocs=2)\n";
+  for (const char* folder : {"pkg", "own"}) {
+    const std::string place = "repo/" + std::string(folder) + "/";
+    write(place + "pyproject.toml", "");
+    write(place + "run.py", run);
+  }
+  write("repo/pkg/__init__.py", "");
+  write("repo/pkg/steps.py", "def work(rank):\n    pass\n");
+  EXPECT_EQ(findings({"repo/pkg/run.py"}).size(), 1U);
+  EXPECT_TRUE(findings({"repo/own/run.py"}).empty());  // a project of its own beside the package
+}
+
 TEST_F(Project, AReadmeOfADirectoryIsEvidenceToo) {
   write("repo/README.md",
         "```\nexport NCCL_P2P_DISABLE=1\ntorchrun --nproc-per-node 4 tools/train.py\n```\n");

@@ -76,6 +76,55 @@ std::vector<CallRef> loaders_of(const Program& program, Ref iterable) {
 
 namespace {
 
+// self.loader as it is, and not self.loader.dataset.
+bool names_itself(std::string_view text, std::string_view name) {
+  for (std::size_t at = text.find(name); at != text.npos; at = text.find(name, at + 1)) {
+    const std::size_t end = at + name.size();
+    const char next = end < text.size() ? text[end] : '\n';
+    if (next == ')' || next == ':' || next == ',' || next == '\n' || next == ' ') return true;
+  }
+  return false;
+}
+
+// self.loader = loader in __init__, of which __iter__ says self.loader.
+bool goes_over_parameter(const diagnose::FunctionRef& init, const diagnose::FunctionRef& goes,
+                         std::string_view parameter) {
+  const diagnose::Module& module = *init.module;
+  const std::string_view text = goes.module->text(goes.function->body);
+  return std::any_of(module.defs().begin(), module.defs().end(), [&](const diagnose::Def& def) {
+    return def.is_attribute && def.value != kNoNode &&
+           module.tree().contains(init.function->body, def.target) &&
+           module.text(def.value) == parameter && names_itself(text, module.text(def.target));
+  });
+}
+
+// loader in Moved(loader, device), of a class of the program that goes over what it is given.
+Ref held_by_wrapper(const Program& program, const CallRef& made) {
+  const diagnose::ClassRef cls =
+      made && made.call->api == Api::none ? program.class_of_call(made) : diagnose::ClassRef{};
+  const auto init = cls ? program.method(cls, "__init__") : diagnose::FunctionRef{};
+  const auto goes = cls ? program.method(cls, "__iter__") : diagnose::FunctionRef{};
+  if (!init || !goes) return {};
+  for (const auto& parameter : init.function->parameters) {
+    const Ref held = facts::argument_for(made, init, parameter.name);
+    if (held && goes_over_parameter(init, goes, parameter.name)) return held;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::vector<CallRef> loaders_gone_over(const Program& program, Ref iterable) {
+  std::vector<CallRef> out = loaders_of(program, iterable);
+  if (!out.empty() || !iterable) return out;
+  for (const Source& source : program.sources(program.strip_iterable(iterable)))
+    if (const Ref held = held_by_wrapper(program, program.as_call(source.ref)))
+      for (const CallRef& loader : loaders_of(program, held)) out.push_back(loader);
+  return out;
+}
+
+namespace {
+
 // batches itself, or loader after batches = Prefetcher(loader).
 Ref loader_behind(const Program& program, Ref batches) {
   if (!loaders_of(program, batches).empty()) return batches;

@@ -12,6 +12,10 @@ namespace bench::pitfalls {
 // DataLoader(...) calls that an iterable comes from.
 std::vector<CallRef> loaders_of(const Program& program, Ref iterable);
 
+// The same, or those that a wrapper of the program goes over: loader in Moved(loader, device),
+// whose __iter__ draws from it.
+std::vector<CallRef> loaders_gone_over(const Program& program, Ref iterable);
+
 // What a loop takes its batches from: loader of `for batch in loader`, batches of a while loop or a
 // counted one that draws with next(batches) or batches.next(). Empty where it draws nothing.
 Ref goes_over(const Program& program, Ref loop);

@@ -20,6 +20,7 @@ constexpr PathOfCall kFetchers[] = {
     {"torchvision.datasets.utils.extract_archive", 1, "to_path"},
     {"shutil.unpack_archive", 1, "extract_dir"},
     {"beir.util.download_and_unzip", 1, "out_dir"},
+    {"huggingface_hub.Repository", 0, "local_dir"},  // where it clones
 };
 
 // Programs that fetch a file, or unpack one.
@@ -119,6 +120,7 @@ std::vector<Fetch> fetches_of(const Program& program) {
       const auto known =
           std::find_if(std::begin(kFetchers), std::end(kFetchers),
                        [&](const PathOfCall& each) { return each.name == made.path; });
+      if (made.path == "huggingface_hub.Repository" && !call.argument(1, "clone_from")) continue;
       if (known != std::end(kFetchers))
         out.push_back({call, call.argument(known->index, known->keyword),
                        known->name == "torch.hub.download_url_to_file"});

@@ -195,10 +195,14 @@ VariableNames and_made_of(VariableNames names, const std::vector<Assigned>& in_l
   return names;
 }
 
-// metrics in metrics.update(loss=loss) and metrics.meters["loss"].update(loss), which is reduced.
+// metrics in metrics.update(loss=loss) and metrics.meters["loss"].update(loss), which is reduced;
+// scores in scores.record(out), too.
 std::string updated_in(Ref loop, const VariableNames& reduced) {
+  constexpr std::string_view kUpdates[] = {"update", "record", "append", "extend", "add"};
   for (const CallRef& call : facts::calls_in(loop)) {
-    if (call.call->name != "update" || !call.receiver()) continue;
+    if (!call.receiver() ||
+        std::find(std::begin(kUpdates), std::end(kUpdates), call.call->name) == std::end(kUpdates))
+      continue;
     for (const std::string& name : variables_in(call.receiver()))
       if (reduced.contains(name)) return name;
   }

@@ -32,6 +32,17 @@ bool asks_others(Ref body) {
   });
 }
 
+// def synchronize(self): dist.all_reduce(...) of a meter that nothing calls by that name: what the
+// meter gives is its own all the same.
+bool asks_others(const Program& program, const ClassRef& cls) {
+  if (!asks_others({cls.module, cls.cls->body})) return false;
+  for (const diagnose::Function& method : cls.module->functions())
+    if (method.owner_class == cls.cls->node && asks_others({cls.module, method.body}) &&
+        (method.name.starts_with("__") || program.mentions("." + std::string(method.name))))
+      return true;
+  return false;
+}
+
 // Metrics of mmeval ask nobody unless they are given a backend, each or all of them.
 bool is_mmeval_of_one(const Program& program, const CallRef& made) {
   return program.qualified(made.ref().with(made.call->function)).starts_with("mmeval.") &&
@@ -47,7 +58,7 @@ bool is_alone(const Program& program, Ref object, const Accepts& accepts) {
            const CallRef made = program.as_call(source.ref);
            if (!made) return false;
            if (const ClassRef cls = program.class_of_call(made))
-             return accepts(cls) && !asks_others({cls.module, cls.cls->body});
+             return accepts(cls) && !asks_others(program, cls);
            if (is_mmeval_of_one(program, made)) return true;
            return is_usual_meter(made.call->name) &&
                   !says_any(made.ref().text(), {"sync", "dist", "world", "reduce"});

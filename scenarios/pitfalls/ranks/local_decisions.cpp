@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/variables.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/compared_losses.hpp"
+#include "scenarios/pitfalls/ranks/own_lists.hpp"
 #include "scenarios/pitfalls/steps/round_data.hpp"
 #include "scenarios/pitfalls/steps/round_shapes.hpp"
 
@@ -36,14 +37,6 @@ bool is_made_by_machine(Ref round) {
   constexpr std::uint32_t kLargest = 6000;
   const auto& tree = round.module->tree();
   return tree[round.node].last - round.node > kLargest;
-}
-
-bool is_under_main_rank(const Program& program, Ref node, Ref round) {
-  const auto guards = program.guards(node);
-  return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
-    return guard.holds && round.module->tree().contains(round.node, guard.condition.node) &&
-           program.rank_test(guard.condition) == RankTest::main_only;
-  });
 }
 
 bool is_plain_flag(Ref value) {
@@ -374,6 +367,7 @@ bool is_changed_apart(const Program& program, const std::vector<Assigned>& chang
 
 bool is_kept_by_one_rank(const Program& program, Ref condition, Ref round) {
   if (is_made_by_machine(round) || program.rank_test(condition) != RankTest::none) return false;
+  if (is_made_of_own_list(program, condition, round)) return true;
   const auto asked = facts::calls_in(condition);
   if (std::any_of(asked.begin(), asked.end(),
                   [](const CallRef& call) { return !is_builtin_of_numbers(call.call->name); }))
