@@ -28,8 +28,7 @@ bool converts_layers(const Program& program, const CallRef& call) {
 // model of model = DataParallel(model) for patch_replication_callback(model), in the same branch.
 bool is_callback_of(const Program& program, const CallRef& callback, const Wrap& wrap) {
   if (wrap.kind != Wrapper::data_parallel || callback.module != wrap.call.module ||
-      callback.positional(0).text().substr(callback.positional(0).text().rfind('.') + 1) !=
-          program.assigned_name(wrap.call.ref()))
+      callback.positional(0).text() != program.assigned_name(wrap.call.ref()))
     return false;
   const auto around = program.guards(wrap.call.ref());
   const auto guards = program.guards(callback.ref());

@@ -238,6 +238,14 @@ TEST(ToDdpModes, SynchronisesTheOldBatchNormBetweenRanks) {
   EXPECT_TOLD(converted, "model = " + convert + "\n");
   EXPECT_TOLD(converted, "model = DistributedDataParallel(model");
   EXPECT_SILENT(text("convert_model", "model = nn.DataParallel(model)\n"), "SyncBatchNorm");
+  const std::string kept = text("patch_replication_callback",
+                                "class Run:\n"
+                                "    def __init__(self, model):\n"
+                                "        self.model = nn.DataParallel(model)\n"
+                                "        patch_replication_callback(self.model)\n"
+                                "model = Run(model).model\n");
+  EXPECT_TOLD(kept, "self.model = DistributedDataParallel(torch.nn.SyncBatchNorm.");
+  EXPECT_SILENT(kept, "patch_replication_callback(self.model)");
   // Only some runs ask for it.
   const std::string optional = text("patch_replication_callback",
                                     "model = nn.DataParallel(model)\n"
@@ -295,7 +303,8 @@ TEST(ToDdpModes, TellsLayersThatRunAroundTheWrapper) {
                  .wrap = "parallel = nn.DataParallel(model)\n",
                  .loss = call});
   };
-  EXPECT_TOLD(list("parallel(x).mean() + model.critic_loss(x)"), "runs `self.critic` of it");
+  EXPECT_TOLD(list("parallel(x).mean() + model.critic_loss(x)"),
+              "runs layers of it (`self.critic`, train.py:");
   EXPECT_SILENT(list("parallel(x).mean() + model.scale_loss(x)"), "around the wrapper's forward");
 }
 

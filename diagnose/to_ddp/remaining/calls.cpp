@@ -143,22 +143,28 @@ Ref layer_run_around(const Program& program, const CallRef& call, const Wrap& wr
 
 void tell_passes_around_wrapper(Left& left) {
   const Program& program = left.program;
-  for (const Wrap& wrap : program.wraps())
+  for (const Wrap& wrap : program.wraps()) {
+    std::vector<Ref> places;
+    Ref first;  // layer
     for (const Call& made : wrap.call.module->calls()) {
       const CallRef call{wrap.call.module, &made};
       const Ref layer = layer_run_around(program, call, wrap);
       if (!layer || !left.runs_on_every_rank(call.ref())) continue;
-      const std::string name(call.receiver().text());
-      left.tell(Harm::stops, {call.ref()},
-                "`" + name + "` is the model within the wrapper (" + place_of(wrap.call.ref()) +
-                    "), and this runs `" + std::string(layer.text()) + "` of it (" +
-                    place_of(layer) +
-                    ") around the wrapper's forward: DDP counts each parameter once for a pass of "
-                    "its own, so a second backward pass that comes to these raises \"Expected to "
-                    "mark a variable ready only once\", or their gradients are not averaged. Give "
-                    "the layers that are trained here a wrapper of their own, and leave `" +
-                    name + "` as a whole bare.");
+      places.push_back(call.ref());
+      if (!first) first = layer;
     }
+    if (places.empty()) continue;
+    const std::string name(left.program.as_call(places.front()).receiver().text());
+    left.tell(Harm::stops, places,
+              "`" + name + "` is the model within the wrapper (" + place_of(wrap.call.ref()) +
+                  "), and this runs layers of it (`" + std::string(first.text()) + "`, " +
+                  place_of(first) +
+                  ") around the wrapper's forward: DDP counts each parameter once for a pass of "
+                  "its own, so a second backward pass that comes to these raises \"Expected to "
+                  "mark a variable ready only once\", or their gradients are not averaged. Give "
+                  "the layers that are trained here a wrapper of their own, and leave `" +
+                  name + "` as a whole bare.");
+  }
 }
 
 void tell_repeated_wrappers(Left& left) {
