@@ -352,6 +352,10 @@ bool trains_no_more(const Program& program, Ref change) {
   });
 }
 
+constexpr const char* kAllFrozen =
+    "the model that is trained is frozen as a whole after it was wrapped: backward() finds nothing "
+    "that needs gradients";
+
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
@@ -415,20 +419,17 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      if (is_switch(program, module->defs()[index], *module) ||
-          only_freezes_others(program, *module, module->defs()[index]) ||
-          freezes_all(program, module->defs()[index], *module))
+      const Def& change = module->defs()[index];
+      if (is_switch(program, change, *module) || only_freezes_others(program, *module, change) ||
+          freezes_all(program, change, *module))
         continue;
-      const Ref target{module, module->defs()[index].target};
-      if (freezes_the_trained(program, module->defs()[index], *module)) {
-        flag(
-            target, target.child(Field::object),
-            "the model that is trained is frozen as a whole after it was wrapped: backward() finds "
-            "nothing that needs gradients");
+      const Ref target{module, change.target};
+      if (freezes_the_trained(program, change, *module)) {
+        flag(target, target.child(Field::object), kAllFrozen);
         continue;
       }
-      const Ref value = target.with(module->defs()[index].value);
-      flag(target, target.child(Field::object), message_for(program, value), true, value);
+      flag(target, target.child(Field::object), message_for(program, target.with(change.value)),
+           true, target.with(change.value));
     }
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
