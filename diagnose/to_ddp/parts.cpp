@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/gpu_flags.hpp"
 #include "diagnose/to_ddp/idle_wraps.hpp"
 #include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/loader_choice.hpp"
@@ -20,10 +21,16 @@
 namespace bench::diagnose {
 namespace {
 
+// A DataParallel of the program that does more than PyTorch's, or what only follows another
+// wrapper.
+bool is_of_own_kind(const Program& program, const Wrap& wrap) {
+  return wrap.own && (!only_runs_callbacks(program, wrap.own) || wraps_again(program, wrap));
+}
+
 void find_wraps(const ReachedCode& reached, Parts& out) {
   const Program& program = reached.program();
   for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::data_parallel || !wrap.module || wrap.own ||
+    if (wrap.kind != Wrapper::data_parallel || !wrap.module || is_of_own_kind(program, wrap) ||
         !reached.comes_by(wrap.call.ref()))
       continue;
     const bool is_empty =
@@ -121,6 +128,15 @@ bool is_data_parallel(const Program& program, Ref type) {
   return path.starts_with("torch.nn.") && path.ends_with(".DataParallel");
 }
 
+// if isinstance(module, DataParallel): DataParallelWithCallback(...), which is for that alone.
+bool is_asked_to_wrap_again(const Program& program, Ref test) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return wrap.own && only_runs_callbacks(program, wrap.own) && wraps_again(program, wrap) &&
+           program.enclosing_function(wrap.call.ref()) == program.enclosing_function(test);
+  });
+}
+
 void find_type_tests(const ReachedCode& reached, Parts& out) {
   const Program& program = reached.program();
   for (const CallRef& test : program.calls_named("isinstance")) {
@@ -128,7 +144,7 @@ void find_type_tests(const ReachedCode& reached, Parts& out) {
     // An assertion asks for what DataParallel alone can do.
     if (type && type.kind() != Kind::tuple && is_data_parallel(program, type) &&
         pitfalls::statement_of(type).kind() != Kind::assert_statement &&
-        reached.comes_by(test.ref()))
+        reached.comes_by(test.ref()) && !is_asked_to_wrap_again(program, test.ref()))
       out.type_tests.push_back(type);
   }
 }
@@ -166,6 +182,24 @@ bool counts_devices(const Program& program, Ref condition) {
   return false;
 }
 
+void add_condition(const Program& program, const Guard& guard, Parts& out);
+
+// self.is_parallel = args.num_gpu > 1: all that reads the flag has to follow the wrapper, so what
+// it is given asks for the group. False where the condition is no such flag.
+bool add_flag(const Program& program, const Guard& guard, Parts& out) {
+  const Ref value = value_of_flag(program, guard.condition);
+  if (!value || counts_devices(program, value)) return false;
+  const std::size_t before = out.conditions.size();
+  add_condition(program, {value, guard.holds}, out);
+  if (out.conditions.size() == before && asks_for_gpus(guard.condition.text()) &&
+      std::none_of(out.conditions.begin(), out.conditions.end(), [&](const GpuCondition& each) {
+        return value.module == each.condition.module &&
+               value.module->tree().contains(value.node, each.condition.node);
+      }))
+    out.conditions.push_back({value, guard.holds});
+  return true;
+}
+
 // Of `resume and len(gpus) > 1` the part that asks for GPUs.
 void add_condition(const Program& program, const Guard& guard, Parts& out) {
   const Ref condition = guard.condition;
@@ -176,6 +210,12 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
     add_condition(program, {condition.child(Field::right), guard.holds}, out);
     return;
   }
+  if (condition.kind() == Kind::not_expression &&
+      value_of_flag(program, condition.child(Field::argument))) {
+    add_condition(program, {condition.child(Field::argument), !guard.holds}, out);
+    return;
+  }
+  if (add_flag(program, guard, out)) return;
   if (!asks_for_gpus(condition.text()) || counts_devices(program, condition)) return;
   if (const std::string flag = launch_flag_of(program, condition); !flag.empty()) {
     if (guard.holds) add_once(out.launch_flags, flag);
@@ -208,7 +248,9 @@ bool is_without_ranks(const Program& program, Ref node, const Parts& parts) {
   return std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
     return std::any_of(parts.conditions.begin(), parts.conditions.end(),
                        [&](const GpuCondition& each) {
-                         return each.condition == guard.condition && each.holds != guard.holds;
+                         const Ref value = value_of_flag(program, guard.condition);
+                         return (each.condition == guard.condition || each.condition == value) &&
+                                each.holds != guard.holds;
                        });
   });
 }
@@ -249,6 +291,7 @@ Parts parts_of(const ReachedCode& reached) {
   find_conditions(reached, out);
   find_gpu_choices(reached, out);
   find_launch_flags(reached, out);
+  out.old_sync = old_sync_of(reached);
   return out;
 }
 

@@ -5,6 +5,7 @@
 #include "diagnose/model/program.hpp"
 #include "diagnose/to_ddp/rank_devices.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
+#include "diagnose/to_ddp/sync_batch_norm.hpp"
 
 #include <string>
 #include <vector>
@@ -29,6 +30,7 @@ struct Parts {
   std::vector<Ref> type_tests;          // nn.DataParallel in isinstance(model, nn.DataParallel)
   std::vector<Ref> gpu_choices;         // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
   std::vector<GpuCondition> conditions;   // around `wraps`
+  OldSync old_sync;                       // BatchNorm that replicas synchronise
   std::vector<std::string> launch_flags;  // without which it wraps nothing, or uses no GPU
 };
 

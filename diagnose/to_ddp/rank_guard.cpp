@@ -1,6 +1,9 @@
 #include "diagnose/to_ddp/rank_guard.hpp"
 
+#include "diagnose/to_ddp/waits.hpp"
+#include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
+#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <string>
 
@@ -37,6 +40,32 @@ bool put_under(Ref node, std::string_view condition, Finding& made) {
         tree.source()[at + 1] != '\n')
       insert(at + 1, step);
   return true;
+}
+
+bool put_under_with_copy(const Program& program, const CallRef& save, std::string_view condition,
+                         Finding& made) {
+  const Ref first = pitfalls::statement_of(save.ref());
+  const Ref last = pitfalls::last_to_guard(program, save);
+  if (!last || last == first || first.kind() != Kind::expression_statement ||
+      first.module->tree()[first.node].first_child != save.call->node)
+    return false;
+  const std::size_t before = made.fix ? made.fix->edits.size() : 0;
+  pitfalls::guard_statements(first, last, std::string(condition), "", made);
+  return made.fix && made.fix->edits.size() > before;
+}
+
+bool is_used_below(const Program& program, const CallRef& save) {
+  const Ref path = save.argument(1, "f");
+  if (!path || !program.guards(save.ref()).empty() || !is_come_by_by_all(program, save.ref()))
+    return false;
+  const CallRef made = program.as_call(path);  // str(path)
+  const Ref named = made ? made.positional(0) : path;
+  if (!named || named.text().size() < 4) return false;
+  const auto& tree = save.module->tree();
+  for (NodeId at = tree[pitfalls::statement_of(save.ref()).node].next_sibling; at != kNoNode;
+       at = tree[at].next_sibling)
+    if (pitfalls::facts::contains(tree.text(at), named.text())) return true;
+  return false;
 }
 
 }  // namespace bench::diagnose

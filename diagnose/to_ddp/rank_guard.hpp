@@ -13,4 +13,11 @@ namespace bench::diagnose {
 // where it stands on a line with others, or is no such statement.
 bool put_under(Ref node, std::string_view condition, Finding& made);
 
+// if is_best: shutil.copyfile(path, best) right below the save, which nobody else needs.
+bool put_under_with_copy(const Program& program, const CallRef& save, std::string_view condition,
+                         Finding& made);
+
+// A file that all ranks use below has to be there for them; a wait is right where all come by.
+bool is_used_below(const Program& program, const CallRef& save);
+
 }  // namespace bench::diagnose

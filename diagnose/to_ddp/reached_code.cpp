@@ -236,6 +236,21 @@ void ReachedCode::offer_functions(const Module& module, Ref from) {
     if (function.owner_class == kNoNode) reach({&module, &function}, from);
 }
 
+// fire.Fire(Runner) and fire.Fire(Runner()): the command line names one of its methods.
+void ReachedCode::offer_methods(const CallRef& fire) {
+  const Ref component = fire.argument(0, "component");
+  if (!component) return;
+  const CallRef made = program_.as_call(component);
+  for (const Class& cls : fire.module->classes()) {
+    if (component.text() != cls.name && !(made && program_.class_of_call(made).cls == &cls))
+      continue;
+    make({fire.module, &cls}, component);
+    for (const Function& method : fire.module->functions())
+      if (method.owner_class == cls.node && !method.name.starts_with("_"))
+        reach({fire.module, &method}, component);
+  }
+}
+
 // getattr(models, name)(...) may run whatever the file offers, getattr(self, name)() each method.
 void ReachedCode::follow_lookup(const CallRef& call) {
   constexpr std::string_view kFinders[] = {"import_module", "__import__", "globals",
@@ -248,6 +263,7 @@ void ReachedCode::follow_lookup(const CallRef& call) {
   // fire.Fire() and globals()[name]() offer all functions of the file.
   if (call.call->name == "globals" || (call.call->name == "Fire" && !call.argument(0, "component")))
     offer_functions(*call.module, call.ref());
+  if (call.call->name == "Fire") offer_methods(call);
   if (call.call->name != "getattr" || !call.positional(1) || program_.string(call.positional(1)))
     return;
   const Ref object = call.positional(0);

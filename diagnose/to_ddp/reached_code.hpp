@@ -51,6 +51,7 @@ class ReachedCode {
   void follow_lookup(const CallRef& call);
   void find_any_class();
   void offer_functions(const Module& module, Ref from);
+  void offer_methods(const CallRef& fire);
   void reach(FunctionRef function, Ref from);
   void make(ClassRef cls, Ref from);
   bool is_run_by_others(ClassRef cls, const Function& method) const;

@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/ddp_mode.hpp"
 #include "diagnose/to_ddp/frameworks.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
+#include "diagnose/to_ddp/sync_batch_norm.hpp"
 #include "diagnose/to_ddp/trains.hpp"
 #include "diagnose/to_ddp/unfollowed.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -149,10 +150,21 @@ std::string copied_wrapper(const Program& program, const ReachedCode& reached) {
   return {};
 }
 
+// PyTorch's own is what the script comes by.
+bool comes_by_plain(const Program& program, const ReachedCode& reached) {
+  const auto& wraps = program.wraps();
+  return std::any_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
+    return wrap.kind == Wrapper::data_parallel && !wrap.own && reached.comes_by(wrap.call.ref());
+  });
+}
+
 // class Parallel(nn.DataParallel), which scatters its inputs in a way of its own.
 std::string own_wrapper(const Program& program, const ReachedCode& reached) {
   for (const Wrap& wrap : program.wraps()) {
-    if (wrap.kind != Wrapper::data_parallel || !wrap.own) continue;
+    if (wrap.kind != Wrapper::data_parallel || !wrap.own ||
+        only_runs_callbacks(program, wrap.own) ||
+        (!reached.comes_by(wrap.call.ref()) && comes_by_plain(program, reached)))
+      continue;
     const std::string found = "wraps in " + std::string(wrap.own.cls->name) + " " +
                               place_in_brackets(program, wrap.call.ref());
     if (program.derives_from(wrap.own, Api::data_parallel) && only_passes_on(wrap.own))
@@ -184,7 +196,8 @@ std::string reason_to_refuse(ReachedCode& reached) {
   const Program& program = reached.program();
   std::vector<const Wrap*> wraps;
   for (const Wrap& wrap : program.wraps())
-    if (wrap.kind == Wrapper::data_parallel) wraps.push_back(&wrap);
+    if (wrap.kind == Wrapper::data_parallel && !(wrap.own && wraps_again(program, wrap)))
+      wraps.push_back(&wrap);
   std::erase_if(wraps, [&](const Wrap* wrap) {
     return wrap->call.module != &program.root() && !reached.has(wrap->call);
   });

@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/remaining.hpp"
 
+#include "diagnose/to_ddp/remaining/before_group.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "diagnose/to_ddp/trains.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -29,8 +30,10 @@ constexpr Topic kTopics[] = {
     tell_written_files,
     tell_downloads,
     tell_saves,
+    tell_pickled_wrappers,
     tell_reads_of_saved,
     tell_changed_keys,
+    tell_keys_of_others,
     tell_old_tests_of_gpus,
     tell_names_by_clock,
     tell_names_by_draw,
@@ -50,6 +53,7 @@ constexpr Topic kTopics[] = {
     tell_needs_of_data_parallel,
     tell_repeated_wrappers,
     tell_passes_beside_forward,
+    tell_passes_around_wrapper,
     tell_lists_of_gpus,
     tell_moves_to_cpu,
     tell_repeated_forwards,
@@ -112,7 +116,9 @@ std::vector<Entry> entries_of(const Left& left) {
 }  // namespace
 
 void Left::tell(Harm harm, std::vector<Ref> places, std::string text) {
-  if (!places.empty()) told.push_back({harm, std::move(places), std::move(text)});
+  if (places.empty()) return;
+  for (Told& each : told_by_group(program, {harm, std::move(places), std::move(text)}))
+    told.push_back(std::move(each));
 }
 
 bool Left::is_found(Ref place, std::string_view rule) const {

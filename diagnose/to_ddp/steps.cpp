@@ -1,4 +1,5 @@
 #include "diagnose/driver/fix.hpp"
+#include "diagnose/to_ddp/brackets.hpp"
 #include "diagnose/to_ddp/entry.hpp"
 #include "diagnose/to_ddp/file_names.hpp"
 #include "diagnose/to_ddp/gpu_uses.hpp"
@@ -8,9 +9,7 @@
 #include "diagnose/to_ddp/parts.hpp"
 #include "diagnose/to_ddp/rank_guard.hpp"
 #include "diagnose/to_ddp/rewrite.hpp"
-#include "diagnose/to_ddp/waits.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
-#include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
@@ -20,6 +19,8 @@ namespace bench::diagnose {
 namespace {
 
 namespace edit = pitfalls;
+
+constexpr std::string_view kConvert = "torch.nn.SyncBatchNorm.convert_sync_batchnorm";
 
 class Rewriter {
  public:
@@ -35,6 +36,7 @@ class Rewriter {
     leave_gpus_to_the_launcher();
     place_on_local_device();
     wrap_in_ddp();
+    synchronise_batch_norm();
     wrap_wherever_there_are_ranks();
     leave_others_unwrapped();
     keep_idle_wrappers();
@@ -256,6 +258,10 @@ class Rewriter {
       const bool is_joined = kind == Kind::conditional || kind == Kind::boolean;
       module = (is_joined ? "(" + module + ")" : module) + ".to(" + gpu + ")";
     }
+    if (synchronises(program_, wrap, parts_.old_sync)) {
+      names_.need_torch(file);
+      module = std::string(kConvert) + "(" + module + ")";
+    }
     std::string out = names_.wrapper(file) + "(" + module;
     out += ", device_ids=[" + gpu + "]";
     if (options_.find_unused_parameters) out += ", find_unused_parameters=True";
@@ -265,22 +271,6 @@ class Rewriter {
     return in_brackets(wrap.call.ref(), out + " if " + names_.dist(file) +
                                             ".is_initialized() else " +
                                             std::string(wrap.call.ref().text()));
-  }
-
-  // Where what stands around the node would take a part of the text alone.
-  static std::string in_brackets(Ref node, const std::string& text) {
-    const auto& tree = node.module->tree();
-    switch (tree[tree[node.node].parent].kind) {
-      case Kind::assignment:
-      case Kind::return_statement:
-      case Kind::if_statement:
-      case Kind::elif_clause:
-      case Kind::argument_list:
-      case Kind::keyword_argument:
-        return text;
-      default:
-        return "(" + text + ")";
-    }
   }
 
   void wrap_in_ddp() {
@@ -296,6 +286,37 @@ class Rewriter {
     if (options_.keep_buffers)
       why += "; a second pass must not copy buffers into place before the backward pass";
     add("Wrap in DistributedDataParallel", why + ".", made, where);
+  }
+
+  // The callback of the old layers runs on replicas, and takes a DataParallel alone.
+  void synchronise_batch_norm() {
+    Finding made;
+    std::vector<Ref> where;
+    for (const CallRef& call : parts_.old_sync.conversions) {
+      const Module& file = *call.module;
+      names_.need_torch(file);
+      if (&file == &root())
+        edit::replace({&file, call.call->function}, std::string(kConvert), "", made);
+      else
+        edit::replace(call.ref(),
+                      in_brackets(call.ref(), std::string(kConvert) + "(" +
+                                                  std::string(call.positional(0).text()) + ") if " +
+                                                  names_.dist(file) + ".is_initialized() else " +
+                                                  std::string(call.ref().text())),
+                      "", made);
+      where.push_back(call.ref());
+    }
+    for (const CallRef& call : parts_.old_sync.callbacks) {
+      if (call.module == &root())
+        remove(call.ref(), made);
+      else
+        edit::guard_statement(call.ref(), "not " + names_.dist(*call.module) + ".is_initialized()",
+                              "", made);
+      where.push_back(call.ref());
+    }
+    add("Synchronise BatchNorm between ranks",
+        "Its layers were synchronised between the replicas of DataParallel, and DDP makes none.",
+        made, where);
   }
 
   // A process of several has one GPU, so that a test of their number would leave the wrapper out.
@@ -392,21 +413,6 @@ class Rewriter {
         made, where);
   }
 
-  // A file that all ranks use below has to be there for them; a wait is right where all come by.
-  bool is_used_below(const CallRef& save) const {
-    const Ref path = save.argument(1, "f");
-    if (!path || !program_.guards(save.ref()).empty() || !is_come_by_by_all(program_, save.ref()))
-      return false;
-    const CallRef made = program_.as_call(path);  // str(path)
-    const Ref named = made ? made.positional(0) : path;
-    if (!named || named.text().size() < 4) return false;
-    const auto& tree = save.module->tree();
-    for (NodeId at = tree[edit::statement_of(save.ref()).node].next_sibling; at != kNoNode;
-         at = tree[at].next_sibling)
-      if (pitfalls::facts::contains(tree.text(at), named.text())) return true;
-    return false;
-  }
-
   // Of loops whose batches come from a loader that was shared out.
   void count_epochs_of_data() {
     Finding made;
@@ -433,30 +439,19 @@ class Rewriter {
         where);
   }
 
-  // if is_best: shutil.copyfile(path, best) right below the save, which nobody else needs.
-  bool put_under_with_copy(const CallRef& save, const std::string& condition, Finding& made) const {
-    const Ref first = edit::statement_of(save.ref());
-    const Ref last = edit::last_to_guard(program_, save);
-    if (!last || last == first || first.kind() != Kind::expression_statement ||
-        first.module->tree()[first.node].first_child != save.call->node)
-      return false;
-    const std::size_t before = made.fix ? made.fix->edits.size() : 0;
-    edit::guard_statements(first, last, condition, "", made);
-    return made.fix && made.fix->edits.size() > before;
-  }
-
   void save_on_first_rank() {
     Finding made;
     std::vector<Ref> where;
     for (const CallRef& save : parts_.saves) {
       const std::string dist = names_.dist(root());
       const std::string is_first = dist + ".get_rank() == 0";
-      if (put_under_with_copy(save, is_first, made)) {
+      if (put_under_with_copy(program_, save, is_first, made)) {
         where.push_back(save.ref());
         continue;
       }
       if (!put_under(save.ref(), is_first, made)) continue;
-      if (is_used_below(save)) edit::insert_after(save.ref(), dist + ".barrier()", "", made);
+      if (is_used_below(program_, save))
+        edit::insert_after(save.ref(), dist + ".barrier()", "", made);
       where.push_back(save.ref());
     }
     add("Save on rank 0", "All ranks hold the same weights; one writes the file.", made, where);
@@ -465,7 +460,12 @@ class Rewriter {
   void leave_process_group() {
     if (!entry_.last) return;
     Finding made;
-    const std::string line = names_.dist(root()) + ".destroy_process_group()";
+    const std::string dist = names_.dist(root());
+    std::string line = dist + ".destroy_process_group()";
+    const auto own = program_.calls(Api::destroy_process_group);
+    if (std::any_of(own.begin(), own.end(),
+                    [&](const CallRef& call) { return reached_.comes_by(call.ref()); }))
+      line = "if " + dist + ".is_initialized():\n    " + line;  // the script may have left it
     edit::insert_after(entry_.last, line, "", made);
     add("Leave the process group", "Communicators are torn down in order.", made, {entry_.last});
   }

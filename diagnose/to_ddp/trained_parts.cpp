@@ -16,6 +16,17 @@ bool names_parameters(std::string_view name) {
   return name == "parameters" || name == "named_parameters";
 }
 
+// nn.Parameter(x), torch.randn(3, requires_grad=True), Variable(x, requires_grad=True),
+// torch.zeros(3).requires_grad_(): a tensor that an optimizer steps by itself.
+bool makes_leaf(const Program& program, const CallRef& made) {
+  if (made.call->path == "torch.nn.Parameter") return true;
+  if (const Ref flag = made.keyword("requires_grad"))
+    return program.is_literal_true(flag) && !program.callee(made);
+  const Ref flag = made.argument(0, "requires_grad");
+  return made.call->name == "requires_grad_" && program.as_call(made.receiver()) &&
+         (!flag || program.is_literal_true(flag));
+}
+
 class Collector {
  public:
   explicit Collector(const Program& program) : program_(program) {}
@@ -64,6 +75,7 @@ class Collector {
     const bool takes = contains(body, "parameters()") || contains(body, ".modules()");
     if (sorts.function->owner_class != kNoNode) {
       take_own(call, sorts, takes);
+      take_methods(call);  // the object may be one of several
       return true;
     }
     // separate_bn(net) of a function that goes over the parameters of what it is given.
@@ -131,7 +143,7 @@ class Collector {
           (source.how != Source::How::value && source.how != Source::How::element))
         continue;
       const CallRef made = program_.as_call(source.ref);
-      if (made && made.call->path == "torch.nn.Parameter" && !is_in_module(source.ref))
+      if (made && makes_leaf(program_, made) && !is_in_module(source.ref))
         add(parts_.parameters, name);
       else
         collect(source.ref, names - 1);

@@ -248,26 +248,29 @@ std::string_view trial_of(const Program& program, Ref value) {
 constexpr const char* kSwitched =
     "requires_grad changes after the model was wrapped: DDP keeps the list it saw when it was "
     "built, so unfrozen parameters are never synchronised";
-// bare = accelerator.unwrap_model(model), also as what a function is given; empty for other values.
-CallRef unwrapping_of(const Program& program, Ref base) {
-  for (const Source& source : program.sources(base)) {
-    const CallRef call = program.as_call(source.ref);
-    if (call && call.call->name == "unwrap_model" && call.positional(0)) return call;
-  }
-  return {};
+
+constexpr const char* kFrozen =
+    "parameters are frozen after the model was wrapped: DDP still waits for their gradients, and "
+    "the second step raises \"Expected to have finished reduction in the prior iteration\"";
+
+std::string message_for(const Program& program, Ref value) {
+  return value && program.is_literal_false(value) ? kFrozen : kSwitched;
 }
 
-// The same for what stands before .encoder.parameters(): unwrap_model(model) itself, or a name.
-CallRef unwrapping_in(const Program& program, Ref receiver) {
-  for (Ref at = receiver; at;) {
-    const CallRef call = program.as_call(at);
-    if (call) return call.call->name == "unwrap_model" && call.positional(0) ? call : CallRef{};
-    if (at.kind() == Kind::identifier) return unwrapping_of(program, at);
-    if (at.kind() != Kind::attribute) return {};
-    if (at.child(Field::object).text() == "self") return unwrapping_of(program, at);
-    at = at.child(Field::object);
-  }
-  return {};
+constexpr std::string_view kChangedKey = "parameters_changed_after_wrap";
+
+// for n, p in ...: p.requires_grad = False if "encoder" in n, else True: the line that freezes
+// tells of both, as what stays trainable was so when the model was wrapped.
+bool only_freezes_others(const Program& program, const Module& module, const Def& change) {
+  const Ref target{&module, change.target};
+  const Ref loop = program.innermost_loop(target);
+  if (!loop || !program.is_literal_true(target.with(change.value))) return false;
+  const auto indices = module.defs_of("requires_grad", true);
+  return std::any_of(indices.begin(), indices.end(), [&](const std::uint32_t index) {
+    const Def& other = module.defs()[index];
+    return other.value != kNoNode && program.is_literal_false({&module, other.value}) &&
+           program.innermost_loop({&module, other.target}) == loop;
+  });
 }
 
 // In the loop over batches itself, or in a helper that is called nowhere else.
@@ -349,6 +352,10 @@ bool trains_no_more(const Program& program, Ref change) {
   });
 }
 
+constexpr const char* kAllFrozen =
+    "the model that is trained is frozen as a whole after it was wrapped: backward() finds nothing "
+    "that needs gradients";
+
 constexpr const char* kReplaced =
     "a layer is replaced after the model was wrapped: DDP waits for gradients of the old one";
 
@@ -412,19 +419,17 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   };
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
-      if (is_switch(program, module->defs()[index], *module) ||
-          freezes_all(program, module->defs()[index], *module))
+      const Def& change = module->defs()[index];
+      if (is_switch(program, change, *module) || only_freezes_others(program, *module, change) ||
+          freezes_all(program, change, *module))
         continue;
-      const Ref target{module, module->defs()[index].target};
-      if (freezes_the_trained(program, module->defs()[index], *module)) {
-        flag(
-            target, target.child(Field::object),
-            "the model that is trained is frozen as a whole after it was wrapped: backward() finds "
-            "nothing that needs gradients");
+      const Ref target{module, change.target};
+      if (freezes_the_trained(program, change, *module)) {
+        flag(target, target.child(Field::object), kAllFrozen);
         continue;
       }
-      flag(target, target.child(Field::object), kSwitched, true,
-           target.with(module->defs()[index].value));
+      flag(target, target.child(Field::object), message_for(program, target.with(change.value)),
+           true, target.with(change.value));
     }
     for (const Def& def : module->defs()) {
       if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode) continue;
@@ -457,12 +462,6 @@ void check_parameters_changed_after_wrap(const Program& program, Report& report)
   check_late_layers(program, report);
   check_lazy_layers(program, report);
 }
-
-namespace {
-
-constexpr std::string_view kChangedKey = "parameters_changed_after_wrap";
-
-}  // namespace
 
 void judge_parameters_changed_after_wrap(const RunEvidence& run, RunReport& report) {
   const Json* names = run.first(kChangedKey);

@@ -292,6 +292,10 @@ bool is_of_tensorrt(const Program& program, const CallRef& load) {
   return made && made.call->name.find("TRT") != std::string_view::npos;
 }
 
+// What was on a GPU goes to that of the rank; counters and states of generators stay on the CPU.
+constexpr const char* kToOwnGpu =
+    "map_location=lambda storage, place: storage.cuda() if place.startswith(\"cuda\") else storage";
+
 // map_location=None is as good as none.
 bool has_map_location(const Program& program, const CallRef& load) {
   const Ref given = load.argument(1, "map_location");
@@ -389,7 +393,10 @@ void check_load_without_map_location(const Program& program, Report& report) {
       tell_as_note(finding, "every call in sight gives a device");
     finding.help = "Pass map_location=\"cpu\", or f\"cuda:{local_rank}\".";
     if (load.argument(1, "map_location")) continue;
-    add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
+    if (program.uses(Api::set_device) && is_used_as_loaded(program, load))
+      add_argument(load, kToOwnGpu, "Load to the GPU of the rank", finding);
+    else
+      add_argument(load, "map_location=\"cpu\"", "Load to the CPU", finding);
   }
 }
 

@@ -142,7 +142,8 @@ TEST(ToDdpRemaining, TellsTestsOfTheOldWrapper) {
 }
 
 TEST(ToDdpRemaining, TellsCallsThatNeedDataParallel) {
-  EXPECT_TOLD(told({.before = "patch_replication_callback(model)\n"}), "takes a DataParallel");
+  EXPECT_TOLD(told({.before = "if several:\n    patch_replication_callback(model)\n"}),
+              "takes a DataParallel");
   EXPECT_SILENT(told({.above = "def patch_replication_callback(m):\n    pass\n"}),
                 "takes a DataParallel");
 }

@@ -102,7 +102,70 @@ bool passes_forward_by(const Program& program, const CallRef& call) {
   });
 }
 
+// self.critic of self.critic(x) and self.critic.loss(x) in the method: a layer of what is wrapped.
+Ref layer_run_by(const Program& program, const ClassRef& cls, const FunctionRef& method) {
+  for (const CallRef& call : pitfalls::facts::calls_in({method.module, method.function->body})) {
+    Ref layer{call.module, call.call->function};
+    if (call.receiver() && call.receiver().text() != "self") layer = call.receiver();
+    if (layer.kind() != Kind::attribute || layer.child(Field::object).text() != "self" ||
+        program.under_no_grad(call.ref()))
+      continue;
+    const ClassRef made = program.class_of(layer);
+    if (made && program.derives_from(made, Api::module_class) &&
+        !program.method(cls, layer.child(Field::attribute).text()) &&
+        may_hold_parameters(program, layer))
+      return layer;
+  }
+  return {};
+}
+
+// gan.critic_loss(x) in training, after parallel = DDP(gan): the bare model, whose layers run
+// there.
+Ref layer_run_around(const Program& program, const CallRef& call, const Wrap& wrap) {
+  const CallRef move = program.as_call(wrap.module);
+  const Ref inner =
+      move && move.receiver() && !program.class_of_call(move) ? move.receiver() : wrap.module;
+  const Ref object = call.receiver();
+  if (wrap.kind != Wrapper::ddp || !object || object.kind() != Kind::identifier ||
+      object.module != inner.module || object.text() != inner.text() ||
+      program.assigned_name(wrap.call.ref()) == inner.text() ||
+      !pitfalls::says_any(call.call->name, {"loss", "backward", "train", "optimize"}) ||
+      program.loops_around(call.ref()).empty() || program.under_no_grad(call.ref()) ||
+      program.is_evaluation(call.ref()))
+    return {};
+  for (const ClassRef& cls : wrap.classes)
+    if (const FunctionRef method = program.method(cls, call.call->name))
+      if (const Ref layer = layer_run_by(program, cls, method)) return layer;
+  return {};
+}
+
 }  // namespace
+
+void tell_passes_around_wrapper(Left& left) {
+  const Program& program = left.program;
+  for (const Wrap& wrap : program.wraps()) {
+    std::vector<Ref> places;
+    Ref first;  // layer
+    for (const Call& made : wrap.call.module->calls()) {
+      const CallRef call{wrap.call.module, &made};
+      const Ref layer = layer_run_around(program, call, wrap);
+      if (!layer || !left.runs_on_every_rank(call.ref())) continue;
+      places.push_back(call.ref());
+      if (!first) first = layer;
+    }
+    if (places.empty()) continue;
+    const std::string name(left.program.as_call(places.front()).receiver().text());
+    left.tell(Harm::stops, places,
+              "`" + name + "` is the model within the wrapper (" + place_of(wrap.call.ref()) +
+                  "), and this runs layers of it (`" + std::string(first.text()) + "`, " +
+                  place_of(first) +
+                  ") around the wrapper's forward: DDP counts each parameter once for a pass of "
+                  "its own, so a second backward pass that comes to these raises \"Expected to "
+                  "mark a variable ready only once\", or their gradients are not averaged. Give "
+                  "the layers that are trained here a wrapper of their own, and leave `" +
+                  name + "` as a whole bare.");
+  }
+}
 
 void tell_repeated_wrappers(Left& left) {
   std::vector<Ref> places;

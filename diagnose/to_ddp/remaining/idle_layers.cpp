@@ -3,6 +3,7 @@
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
+#include "scenarios/pitfalls/wrappers/frozen.hpp"
 #include "scenarios/pitfalls/wrappers/unnamed_layers.hpp"
 
 #include <algorithm>
@@ -112,6 +113,28 @@ Ref layer_beside_forward(const Program& program, const Wrap& wrap, const ClassRe
           !is_said_elsewhere(program, target, def.name))
         return target;
     }
+  }
+  return {};
+}
+
+Ref module_beside_forward(const Program& program, const Wrap& wrap, const ClassRef& cls) {
+  const Function* init = cls.module->method(*cls.cls, "__init__");
+  if (init == nullptr || !cls.module->method(*cls.cls, "forward") ||
+      pitfalls::handles_layers_unnamed(program, cls))
+    return {};
+  const Names run = names_of_forward(program, wrap);
+  for (const Def& def : cls.module->defs()) {
+    const Ref target{cls.module, def.target};
+    if (!def.is_attribute || def.kind != DefKind::assign || def.value == kNoNode ||
+        !cls.module->tree().contains(init->node, def.target) ||
+        target.child(Field::object).text() != "self" || run.contains(def.name) ||
+        !pitfalls::facts::is_parameter(program, target.with(def.value)))
+      continue;
+    const ClassRef given = program.class_of(target.with(def.value));
+    if (given && program.derives_from(given, Api::module_class) &&
+        may_hold_parameters(program, target.with(def.value)) &&
+        !pitfalls::is_frozen(program, target))
+      return target;
   }
   return {};
 }

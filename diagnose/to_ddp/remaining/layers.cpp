@@ -277,6 +277,8 @@ std::string doubt_of(const Program& program, const Wrap& wrap) {
       return name + " runs layers without gradients (" + place_of(layer) + ")";
     if (const Ref layer = layer_beside_forward(program, wrap, cls))
       return name + " has a layer that its forward pass does not run (" + place_of(layer) + ")";
+    if (const Ref module = module_beside_forward(program, wrap, cls))
+      return name + " holds a module that its forward pass does not run (" + place_of(module) + ")";
     if (const Ref model = model_of_others(cls))
       return name + " holds a library's model (" + place_of(model) + ")";
     if (const Ref part = part_out_of_sight(program, cls))

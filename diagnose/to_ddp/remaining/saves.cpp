@@ -163,9 +163,49 @@ void add_later_loads(const Left& left, const CallRef& save, Ref path, std::vecto
   }
 }
 
-}  // namespace
+// The functions that the call may run, those of each class that the object may be too.
+std::vector<FunctionRef> run_by(const Program& program, const CallRef& call) {
+  std::vector<FunctionRef> out = program.callees(call);
+  if (!out.empty() || !call.receiver()) return out;
+  for (const ClassRef& cls : program.classes_of(call.receiver()))
+    if (const FunctionRef method = program.method(cls, call.call->name)) out.push_back(method);
+  for (const Source& source : program.sources(call.receiver()))
+    if (const ClassRef cls = program.class_of_call(program.as_call(source.ref)))
+      if (const FunctionRef method = program.method(cls, call.call->name)) out.push_back(method);
+  return out;
+}
 
-namespace {
+// The objects in what is saved that calls of the program's own have put there: self.model of
+// `def state(self): return {"model": self.model}` for {"baseline": baseline.state()}.
+void add_given_objects(const Program& program, Ref value, int depth, bool is_given,
+                       std::vector<Ref>& out) {
+  constexpr int kDeepest = 4;
+  if (!value || depth > kDeepest) return;
+  const auto& tree = value.module->tree();
+  if (value.kind() == Kind::dictionary) {
+    for (NodeId at = tree[value.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::pair)
+        add_given_objects(program, value.with(tree.child(at, Field::value)), depth, is_given, out);
+  } else if (const CallRef call = program.as_call(value)) {
+    for (const FunctionRef& each : run_by(program, call))
+      if (!each.function->makes_object())
+        for (const NodeId returned : each.function->returns)
+          add_given_objects(program, {each.module, returned}, depth + 1, true, out);
+  } else if (is_given && stands_for_object(value)) {
+    if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
+  }
+}
+
+// The wrapper, or copy.deepcopy(model) of one.
+bool is_wrapper_or_copy(const Program& program, Ref object) {
+  if (program.wrap_of(object, Wrapper::ddp) != nullptr) return true;
+  const auto& sources = program.sources(object);
+  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef copy = program.as_call(source.ref);
+    return copy && copy.call->name == "deepcopy" && copy.positional(0) &&
+           program.wrap_of(copy.positional(0), Wrapper::ddp) != nullptr;
+  });
+}
 
 bool is_torch_save(const Program& program, Ref function) {
   return function && program.qualified(function) == "torch.save";
@@ -190,6 +230,23 @@ std::vector<CallRef> aliased_saves(const Program& program) {
 }
 
 }  // namespace
+
+void tell_pickled_wrappers(Left& left) {
+  const Program& program = left.program;
+  for (const CallRef& save : pitfalls::torch_saves_of(program)) {
+    if (!left.is_run(save.ref())) continue;
+    std::vector<Ref> objects;
+    add_given_objects(program, save.argument(0, "obj"), 0, false, objects);
+    for (const Ref object : objects)
+      if (is_wrapper_or_copy(program, object))
+        left.tell(Harm::stops, {save.ref()},
+                  "`" + std::string(object.text()) + "` (" + place_of(object) +
+                      ") is pickled into this file with its DDP wrapper: what loads the file "
+                      "without a process group raises \"Default process group has not been "
+                      "initialized\", where a DataParallel could be loaded anywhere. Give back "
+                      "the model behind `.module`, or its state_dict(), and load that.");
+  }
+}
 
 void tell_saves(Left& left) {
   std::vector<Ref> places;

@@ -70,8 +70,10 @@ void tell_trackers(Left& left);              // SummaryWriter, wandb.init on eve
 void tell_written_files(Left& left);         // open(path, "w"), savefig on every rank
 void tell_downloads(Left& left);             // download=True on every rank
 void tell_saves(Left& left);                 // checkpoints that every rank writes
+void tell_pickled_wrappers(Left& left);      // what a call gives, with the wrapper in it
 void tell_reads_of_saved(Left& left);        // what rank 0 has written, and every rank uses at once
 void tell_changed_keys(Left& left);          // module. before keys that had none
+void tell_keys_of_others(Left& left);        // the same, of files that other scripts write
 void tell_old_tests_of_gpus(Left& left);     // model.module if n_gpu > 1 else model
 void tell_names_by_clock(Left& left);        // a path that each rank names by its own clock
 void tell_names_by_draw(Left& left);         // by chance
@@ -97,6 +99,7 @@ void tell_type_tests(Left& left);                   // isinstance(model, DataPar
 void tell_needs_of_data_parallel(Left& left);       // patch_replication_callback(model)
 void tell_repeated_wrappers(Left& left);            // a wrapper around a wrapper, in each round
 void tell_passes_beside_forward(Left& left);        // net.encode(x) of a wrapped net, in training
+void tell_passes_around_wrapper(Left& left);        // gan.critic_loss(x) of the bare gan
 std::vector<Ref> passes_beside_forward(const Left& left);
 void tell_lists_of_gpus(Left& left);         // Head(device_id=[0, 1, 2])
 void tell_moves_to_cpu(Left& left);          // model.cpu() behind the wrapper

@@ -1,4 +1,5 @@
 // Code that still expects DataParallel, or that takes the wrapper's effect away.
+#include "diagnose/to_ddp/gpu_flags.hpp"
 #include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -42,8 +43,16 @@ bool is_option(const Program& program, Ref condition) {
   const bool speaks_of_gpus = contains(text, "gpu") || contains(text, "parallel") ||
                               contains(text, "distributed") || contains(text, "multi");
   return speaks_of_gpus && !contains(text, "isinstance") && !contains(text, "rank") &&
-         !contains(text, "is_initialized(") && !holds_with_gpus(program, condition) &&
+         !asks_for_group(program, condition) && !holds_with_gpus(program, condition) &&
          launch_flag_of(program, condition).empty();
+}
+
+// if not dist.is_initialized(): a step has put the call there.
+bool is_without_group(const Program& program, Ref node) {
+  return program.under(node, [](Ref condition, bool holds) {
+    return holds && condition.text().starts_with("not ") &&
+           contains(condition.text(), "is_initialized(");
+  });
 }
 
 // DDP(net) if dist.is_initialized() else DataParallel(net)
@@ -213,7 +222,8 @@ void tell_needs_of_data_parallel(Left& left) {
   const Program& program = left.program;
   std::vector<Ref> callbacks;
   for (const CallRef& call : program.calls_named("patch_replication_callback"))
-    if (left.runs_on_every_rank(call.ref())) callbacks.push_back(call.ref());
+    if (left.runs_on_every_rank(call.ref()) && !is_without_group(program, call.ref()))
+      callbacks.push_back(call.ref());
   left.tell(Harm::stops, callbacks,
             "this call takes a DataParallel and raises AssertionError for a model in DDP. Drop it, "
             "and use SyncBatchNorm.convert_sync_batchnorm(model) before wrapping.");

@@ -53,17 +53,21 @@ std::size_t depth_of(std::string_view line) {
 }
 
 // net.load_state_dict(...) of a wrapper whose state the text saves nowhere: it reads what another
-// script has saved.
-bool only_reads_wrapper(std::string_view text) {
+// script has saved. Where it stands; npos where there is none.
+std::size_t place_of_read(std::string_view text) {
   constexpr std::string_view kLoad = ".load_state_dict(";
   for (std::size_t load = text.find(kLoad); load != std::string_view::npos;
        load = text.find(kLoad, load + 1)) {
     const std::string name(name_before(text, load));
     if (!name.empty() && is_given_wrapper(text.substr(0, load), name) &&
         !facts::contains(text, name + ".state_dict(") && !facts::contains(text, name + ".module"))
-      return true;
+      return load;
   }
-  return false;
+  return std::string_view::npos;
+}
+
+bool only_reads_wrapper(std::string_view text) {
+  return place_of_read(text) != std::string_view::npos;
 }
 
 // net.load_state_dict(...) where no wrapper was put around net above, or only in some runs: under
@@ -77,6 +81,22 @@ bool loads_into_bare_model(std::string_view text) {
     const std::string name(name_before(text, load));
     const std::size_t depth = depth_of(above.substr(above.rfind('\n') + 1));
     if (!is_given_wrapper(above, name) || depth_of(line_giving(above, name)) > depth) return true;
+  }
+  return false;
+}
+
+// if several: teacher = DataParallel(teacher), teacher.load_state_dict(...) below in any case, of a
+// model whose state the text saves nowhere.
+bool reads_into_optional_wrapper(std::string_view text) {
+  constexpr std::string_view kLoad = ".load_state_dict(";
+  for (std::size_t load = text.find(kLoad); load != std::string_view::npos;
+       load = text.find(kLoad, load + 1)) {
+    const std::string_view above = text.substr(0, load);
+    const std::string name(name_before(text, load));
+    if (!name.empty() && !is_in_comment(text, load) && is_given_wrapper(above, name) &&
+        depth_of(line_giving(above, name)) > depth_of(above.substr(above.rfind('\n') + 1)) &&
+        !facts::contains(text, name + ".state_dict(") && !facts::contains(text, name + ".module"))
+      return true;
   }
   return false;
 }
@@ -139,6 +159,18 @@ bool is_loaded_into_wrapper_elsewhere(const Program& program) {
   return program.any_in_project("loads a state into a wrapper", only_reads_wrapper);
 }
 
+std::string load_into_wrapper_elsewhere(const Program& program) {
+  const auto places =
+      program.where_in_project([](std::string_view text) -> std::optional<std::uint32_t> {
+        const std::size_t place = place_of_read(text);
+        if (place == std::string_view::npos) return std::nullopt;
+        return 1 + static_cast<std::uint32_t>(std::count(
+                       text.begin(), text.begin() + static_cast<std::ptrdiff_t>(place), '\n'));
+      });
+  return places.empty() ? std::string()
+                        : places.front().first + ":" + std::to_string(places.front().second);
+}
+
 bool is_loaded_elsewhere(const Program& program) {
   return program.any_in_project("loads a state of " + program.root().path() + " and trains nothing",
                                 [&](std::string_view text) {
@@ -146,6 +178,15 @@ bool is_loaded_elsewhere(const Program& program) {
                                          may_load_file_of(program, text) &&
                                          !has_code(text, {".backward(", "torch.save(", "optim."});
                                 });
+}
+
+bool is_loaded_by_other_trainings(const Program& program) {
+  const std::string& script = program.root().path();
+  return program.any_in_project(
+      "loads a state of " + script + " to train another", [&](std::string_view text) {
+        return has_code(text, {".backward("}) && reads_into_optional_wrapper(text) &&
+               may_load_file_of(program, text) && text != program.root().tree().source();
+      });
 }
 
 bool is_loaded_beside(const Program& program) {

@@ -15,9 +15,16 @@ bool is_loaded_beside(const Program& program);
 // not, and saves none of it.
 bool is_loaded_into_wrapper_elsewhere(const Program& program);
 
+// "test.py:38" for the first such load; empty where there is none.
+std::string load_into_wrapper_elsewhere(const Program& program);
+
 // test.py of train.py: a file that neither trains nor saves loads a state into a model that it has
 // not wrapped, from a path that is not written out, or whose name this program has, too.
 bool is_loaded_elsewhere(const Program& program);
+
+// distill.py of train.py: a script that trains loads the state of a model of which it saves none,
+// and wraps it in some runs alone.
+bool is_loaded_by_other_trainings(const Program& program);
 
 // predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
 // and loads them into the bare model.

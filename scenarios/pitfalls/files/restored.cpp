@@ -180,4 +180,40 @@ bool is_of_other_files(const Program& program, Ref state) {
   return !program.mentions(*key + "=");
 }
 
+namespace {
+
+// torch.zeros(8).cuda(), Variable(centers, requires_grad=True): a tensor, or a name of one.
+bool makes_tensor_on_gpu(const Program& program, const diagnose::Module& module,
+                         diagnose::NodeId value) {
+  const CallRef made = program.as_call({&module, value});
+  if (!made) return false;
+  const std::string_view text = module.text(value);
+  const bool is_tensor = facts::contains(text, "torch.") || facts::contains(text, "Variable(") ||
+                         facts::contains(text, "Parameter(");
+  return is_tensor && holds_any(text, {".cuda(", ".to(", "device="}) &&
+         !program.class_of_call(made) && !program.callee(made);
+}
+
+}  // namespace
+
+bool is_used_as_loaded(const Program& program, const CallRef& load) {
+  const std::string_view name = program.assigned_name(load.ref());
+  if (name.empty()) return false;
+  const diagnose::Module& module = *load.module;
+  const auto here = program.enclosing_function(load.ref());
+  const auto& defs = module.defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& taken) {
+    const Ref value{&module, taken.value};
+    if (taken.value == diagnose::kNoNode || value.kind() != Kind::subscript ||
+        value.child(diagnose::Field::value).text() != name ||
+        program.enclosing_function(value) != here)
+      return false;
+    const std::string_view target = module.text(taken.target);
+    return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& made) {
+      return made.value != diagnose::kNoNode && module.text(made.target) == target &&
+             makes_tensor_on_gpu(program, module, made.value);
+    });
+  });
+}
+
 }  // namespace bench::pitfalls

@@ -13,6 +13,10 @@ bool is_restored(const Program& program, const CallRef& load);
 // own[key] = value of its items, or own.update(loaded), and own is restored: parts of it may be.
 bool is_filled_in(const Program& program, const CallRef& load);
 
+// self.centers = checkpoint["centers"], where the name is a tensor on the GPU otherwise: nothing
+// moves what was loaded.
+bool is_used_as_loaded(const Program& program, const CallRef& load);
+
 // model = torch.load(path), which is trained, evaluated, moved as a model or wrapped as it is.
 bool is_whole_module(const Program& program, const CallRef& load);
 

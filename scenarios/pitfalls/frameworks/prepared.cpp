@@ -356,6 +356,15 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
              : CallRef{};
 }
 
+// bare = accelerator.unwrap_model(model), also as what a function is given; empty for other values.
+CallRef unwrapping_of(const Program& program, Ref base) {
+  for (const Source& source : program.sources(base)) {
+    const CallRef call = program.as_call(source.ref);
+    if (call && call.call->name == "unwrap_model" && call.positional(0)) return call;
+  }
+  return {};
+}
+
 }  // namespace
 
 CallRef preparation_of_wrapper(const Program& program, Ref object) {
@@ -382,6 +391,18 @@ CallRef preparation_of_loader(const Program& program, Ref loader) {
       loader && (loader.kind() == Kind::identifier ||
                  loader.text() == "self." + std::string(loader.child(Field::attribute).text()));
   return is_named ? preparation_behind(program, loader, Callers::all).prepare : CallRef{};
+}
+
+CallRef unwrapping_in(const Program& program, Ref receiver) {
+  for (Ref at = receiver; at;) {
+    const CallRef call = program.as_call(at);
+    if (call) return call.call->name == "unwrap_model" && call.positional(0) ? call : CallRef{};
+    if (at.kind() == Kind::identifier) return unwrapping_of(program, at);
+    if (at.kind() != Kind::attribute) return {};
+    if (at.child(Field::object).text() == "self") return unwrapping_of(program, at);
+    at = at.child(Field::object);
+  }
+  return {};
 }
 
 }  // namespace bench::pitfalls

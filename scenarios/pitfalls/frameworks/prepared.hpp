@@ -30,6 +30,10 @@ CallRef preparation_gone_below(const Program& program, Ref object);
 // The prepare() call that gave a loader its value, here or in every caller that hands it on.
 CallRef preparation_of_loader(const Program& program, Ref loader);
 
+// The unwrap_model(model) call that gives what stands before .encoder.parameters(): the call
+// itself, or what a name was given; empty for other values.
+CallRef unwrapping_in(const Program& program, Ref receiver);
+
 // An Accelerator is made in the script, or in a class of another file that something makes an
 // object of: not one that a script of inference imports beside the trainer's class.
 bool makes_accelerator(const Program& program);

@@ -48,7 +48,8 @@ bool offers_methods_of(const Program& program, diagnose::ClassRef cls) {
 bool joins_a_group(const Program& program, diagnose::FunctionRef function) {
   return program.subtree_calls({function.module, function.function->body}, [](const CallRef& call) {
     return call.call->api == diagnose::Api::init_process_group ||
-           call.call->api == diagnose::Api::ddp || call.call->name == "prepare";
+           call.call->api == diagnose::Api::ddp || call.call->api == diagnose::Api::data_parallel ||
+           call.call->name == "prepare";
   });
 }
 

@@ -28,15 +28,35 @@ std::string_view bare(std::string_view name) {
   return name.ends_with(kInner) ? name.substr(0, name.size() - kInner.size()) : name;
 }
 
-// The name whose parameters the loop variable goes over.
-std::string_view owner_of(const Program& program, Ref parameter) {
+// The model whose parameters the loop variable goes over.
+Ref owner_of(const Program& program, Ref parameter) {
   for (const diagnose::Source& source : program.sources(parameter)) {
     const CallRef call = program.as_call(source.ref);
     if (source.how == diagnose::Source::How::loop_item && call && call.call->name == "parameters" &&
         call.receiver())
-      return bare(call.receiver().text());
+      return call.receiver();
   }
   return {};
+}
+
+// All that the name may be is made in sight.
+bool is_made_in_sight(const std::vector<diagnose::Source>& sources) {
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [](const diagnose::Source& source) {
+           return source.how == diagnose::Source::How::value;
+         });
+}
+
+// model of one function and model of another, each made in sight, and no part of them the same.
+bool are_different(const Program& program, Ref a, Ref b) {
+  if (program.enclosing_function(a) == program.enclosing_function(b)) return false;
+  const auto& first = program.module_sources(a);
+  const auto& second = program.module_sources(b);
+  return is_made_in_sight(first) && is_made_in_sight(second) &&
+         std::none_of(first.begin(), first.end(), [&](const diagnose::Source& each) {
+           return std::any_of(second.begin(), second.end(),
+                              [&](const diagnose::Source& other) { return each.ref == other.ref; });
+         });
 }
 
 }  // namespace
@@ -48,13 +68,16 @@ bool is_frozen(const Program& program, Ref object) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
       const Def& def = module->defs()[index];
       const Ref target{module, def.target};
-      if (owner_of(program, target.child(Field::object)) != name) continue;
+      const Ref owner = owner_of(program, target.child(Field::object));
+      if (!owner || bare(owner.text()) != name || are_different(program, owner, object)) continue;
       if (!program.is_literal_false({module, def.value})) return false;
       frozen = true;
     }
   }
   for (const CallRef& call : program.calls_named("requires_grad_")) {
-    if (!call.receiver() || bare(call.receiver().text()) != name) continue;
+    if (!call.receiver() || bare(call.receiver().text()) != name ||
+        are_different(program, call.receiver(), object))
+      continue;
     if (!program.is_literal_false(call.positional(0))) return false;
     frozen = true;
   }
@@ -124,7 +147,8 @@ bool is_frozen_at(const Program& program, Ref object, Ref node) {
   for (const std::uint32_t index : module.defs_of("requires_grad", true)) {
     const Def& def = module.defs()[index];
     const Ref target{&module, def.target};
-    if (owner_of(program, target.child(Field::object)) == name)
+    const Ref owner = owner_of(program, target.child(Field::object));
+    if (owner && bare(owner.text()) == name)
       switched(def.target, !program.is_literal_false({&module, def.value}));
   }
   return !on;
