@@ -358,7 +358,7 @@ CallRef wrapping_preparation(const Program& program, Ref object) {
 
 // bare = accelerator.unwrap_model(model), also as what a function is given; empty for other values.
 CallRef unwrapping_of(const Program& program, Ref base) {
-  for (const Source& source : program.sources(base)) {
+  for (const diagnose::Source& source : program.sources(base)) {
     const CallRef call = program.as_call(source.ref);
     if (call && call.call->name == "unwrap_model" && call.positional(0)) return call;
   }
