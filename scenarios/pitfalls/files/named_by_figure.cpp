@@ -69,16 +69,14 @@ bool is_metric(std::string_view name) {
 // name = f"best_{loss}.pt".
 class Path {
  public:
-  static constexpr int kNames = 3;
-
   explicit Path(const Program& program) : program_(program), shared_(accelerate_wraps(program)) {}
 
   bool holds_figure(Ref part, int depth = 0) const {
-    const int names = shared_ ? kNames : 0;  // elsewhere a score may be one of all the data
+    constexpr int kNames = 3;
     const auto& tree = part.module->tree();
     for (auto at = part.node; at < tree[part.node].last; ++at)
       if (tree[at].kind == Kind::identifier &&
-          (is_figure(part.with(at)) || (depth < names && stands_for_figure(part, at, depth))))
+          (is_figure(part.with(at)) || (depth < kNames && stands_for_figure(part, at, depth))))
         return true;
     return false;
   }
@@ -135,12 +133,7 @@ bool is_named_by_own_figure(const Program& program, const CallRef& save) {
   const Ref path =
       save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
   if (!path || reduces_something(program)) return false;
-  const Path name(program);
-  const auto& sources = program.sources(path);
-  return name.holds_figure(path) ||
-         std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-           return source.how == Source::How::value && name.holds_figure(source.ref);
-         });
+  return Path(program).holds_figure(path);
 }
 
 }  // namespace bench::pitfalls
