@@ -149,21 +149,42 @@ bool counts_hits(Ref figure) {
           contains(figure.text(), "sum("));
 }
 
-// Behind the loop over batches too, where the figure of an epoch is made.
-bool is_beside_training(const Program& program, Ref node) {
-  if (is_in_training(program, node)) return true;
+// Where the number in a figure grows last above it: correct += ..., the node that stands for it.
+Ref counted_above(Ref figure) {
+  const auto& module = *figure.module;
+  const auto& tree = module.tree();
+  NodeId last = kNoNode;
+  for (NodeId at = figure.node; at < tree[figure.node].last; ++at) {
+    if (tree[at].kind != Kind::identifier) continue;
+    for (const std::uint32_t index : module.defs_of(tree.text(at), false)) {
+      const Def& def = module.defs()[index];
+      if (def.kind == DefKind::augmented && def.target < figure.node &&
+          (last == kNoNode || def.target > last))
+        last = def.target;
+    }
+  }
+  return last == kNoNode ? Ref{} : figure.with(last);
+}
+
+// Behind the loop over batches too, where the figure of an epoch is made of what that loop counts;
+// an evaluation below it may still go over all data.
+bool is_beside_training(const Program& program, Ref figure) {
+  if (is_in_training(program, figure)) return true;
+  const Ref counted = counted_above(figure);
   const auto& loops = program.training_loops();
-  return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
-    return loop.batches.module == node.module &&
-           program.enclosing_function(loop.batches) == program.enclosing_function(node);
-  });
+  return counted && std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
+           return loop.batches.module == counted.module &&
+                  counted.module->tree().contains(loop.batches.node, counted.node) &&
+                  program.enclosing_function(loop.batches) == program.enclosing_function(figure);
+         });
 }
 
 // correct / (steps * batch_size) of one rank's samples.
 bool divides_hits(const Program& program, Ref division, Ref whole) {
   const auto& tree = division.module->tree();
   return tree[whole.node].field == Field::right && tree[division.node].op == Op::divide &&
-         counts_hits(division.child(Field::left)) && is_beside_training(program, division);
+         counts_hits(division.child(Field::left)) &&
+         is_beside_training(program, division.child(Field::left));
 }
 
 bool stands_for_batch(const Program& program, Ref size) {

@@ -136,6 +136,7 @@ bool is_in_branch_for_evaluation(const Program& program, const CallRef& loader) 
     const std::string_view text = asked.text();
     const bool is_word = asked.kind() == Kind::identifier || asked.kind() == Kind::attribute;
     return is_word && guard.holds != is_denied && text.find("with") == std::string_view::npos &&
+           text.find("train") == std::string_view::npos &&  // evaluate_during_training
            pitfalls::says_any(text, {"is_test", "is_eval", "is_val", "test_mode", "evaluate"});
   });
 }

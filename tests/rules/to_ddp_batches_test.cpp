@@ -347,6 +347,12 @@ TEST(ToDdpBatches, TellsFiguresDividedByTheBatchOfAll) {
                    "    print(correct / (len(loader) * args.batch_size))\n"),
               words);
   EXPECT_TOLD(with("for i in range(args.batch_size):\n            show(x[i])"), words);
+  // Over a loader of the evaluation, which takes all data.
+  EXPECT_SILENT(with("pass",
+                     "    correct = 0\n    for x, y in test_loader:\n"
+                     "        correct += hits(model(x), y)\n"
+                     "    print(correct / (len(test_loader) * args.batch_size))\n"),
+                words);
   // A sum of mean losses, a number of steps, and what is drawn so many times.
   EXPECT_SILENT(with("print(sum(losses) / args.batch_size)"), words);
   EXPECT_SILENT(with("pass", "    steps = len(data) / args.batch_size\n"), words);

@@ -304,6 +304,17 @@ TEST(ToDdpRemaining, LeavesWhatIsPairedWithBatchesByTheirNumber) {
   EXPECT_TOLD(with("False", "known[0]"), words);
 }
 
+TEST(ToDdpRemaining, TellsLoadersOfRunsThatEvaluateBesideTraining) {
+  const auto list = told(
+      {.above =
+           "if args.evaluate_during_training:\n"
+           "    loader = DataLoader(data, batch_size=64, sampler=WeightedRandomSampler(w, 9))\n"
+           "else:\n"
+           "    loader = DataLoader(data, batch_size=64, sampler=WeightedRandomSampler(v, 9))\n",
+       .loader = ""});
+  EXPECT_TOLD(list, "train.py:8");
+}
+
 TEST(ToDdpRemaining, LeavesLoadersOfTheBranchForTests) {
   const auto list = told({.above = "def make(data, is_test=False):\n"
                                    "    if not is_test:\n"
