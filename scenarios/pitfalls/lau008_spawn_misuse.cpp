@@ -120,12 +120,6 @@ Ref local_rank_needed_above(const Program& program, const CallRef& spawn) {
   return {};
 }
 
-// torchrun, or torch.distributed.launch, which starts ranks as well.
-bool starts_several_ranks(const LaunchLine& launch) {
-  return (launch.launcher == Launcher::torchrun || launch.launcher == Launcher::launch_module) &&
-         launch.processes_per_node().value_or(2) > 1;
-}
-
 // The script cannot run without torchrun, and starts processes of its own.
 void check_spawn_in_rank(const Program& program, const CallRef& spawn, Report& report) {
   if (spawn.call->name != "spawn" || program.framework_distributes() ||
@@ -268,16 +262,17 @@ void check_spawn_misuse(const Program& program, Report& report) {
               "the current process has finished its bootstrapping phase\")")
           .help = "Put it under if __name__ == \"__main__\".";
     for (const LaunchLine& launch : program.launches())
-      if (is_reached && starts_several_ranks(launch)) {
-        const bool by_torchrun = launch.launcher == Launcher::torchrun;
+      if (is_reached && launch.launcher == Launcher::torchrun &&
+          launch.processes_per_node().value_or(2) > 1)
         report
             .at(spawn.ref(), Confidence::certain,
-                std::string(by_torchrun ? "torchrun" : "torch.distributed.launch") +
-                    " starts the ranks, and each of them spawns as many again")
-            .help = by_torchrun ? "Use torchrun alone." : "Start the script with python.";
-      }
+                "torchrun starts the ranks, and each of them spawns as many again")
+            .help = "Use torchrun alone.";
     const auto& launches = program.launches();
-    if (is_reached && std::none_of(launches.begin(), launches.end(), starts_several_ranks))
+    if (is_reached && std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
+          return launch.launcher == Launcher::torchrun &&
+                 launch.processes_per_node().value_or(2) > 1;
+        }))
       check_spawn_in_rank(program, spawn, report);
     const Ref target = spawn.argument(0, "fn");
     const Ref arguments = listed_arguments(program, spawn.argument(1, "args"));
