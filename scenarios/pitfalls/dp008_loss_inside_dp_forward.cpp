@@ -185,9 +185,9 @@ bool is_changed(const Program& program, Ref container) {
 
 // loss.backward() of what a DataParallel model gives as it is, from classes that are not there:
 // backward() asks for one number, and several GPUs give one each at least.
-bool is_gathered(const Program& program, const CallRef& backward, Ref loss) {
-  if (!loss || backward.positional(0)) return false;
-  const Ref outputs = container_of(program, loss);
+bool is_gathered(const Program& program, const CallRef& backward) {
+  if (!backward.receiver() || backward.positional(0)) return false;
+  const Ref outputs = container_of(program, backward.receiver());
   if (!is_output(program, outputs) || is_changed(program, outputs)) return false;
   const auto& sources = program.sources(outputs);
   const auto& forwards = program.forward_calls();
@@ -329,9 +329,7 @@ void check_loss_inside_dp_forward(const Program& program, Report& report) {
                   "Average the shards' losses", finding);
       }
     }
-    // loss = loss / accumulation_steps has as many values as the loss.
-    const Ref asked = unscaled_loss.is_divided ? backward.receiver() : loss;
-    if (!told && !summed && is_gathered(program, backward, asked))
+    if (!told && !summed && is_gathered(program, backward))
       as_in_trial(
           report.at(
               backward.ref(), Confidence::likely,
