@@ -193,63 +193,9 @@ void take_default_from_environment(const CallRef& option, Finding& finding) {
     add_argument(option, "default=" + value, std::string(kTitle), finding);
 }
 
-// The option of that name, with dashes or without, where it has this default and nothing gives it
-// another value.
-CallRef option_left_at(const Program& program, std::string_view name, std::int64_t value) {
-  for (const Module* module : program.modules())
-    if (!module->defs_of(name, true).empty()) return {};
-  for (const CallRef& option : program.calls_named("add_argument"))
-    for (std::size_t i = 0; const Ref given = option.positional(i); ++i) {
-      std::string text = program.string(given).value_or("");
-      std::replace(text.begin(), text.end(), '-', '_');
-      if (text == "__" + std::string(name) && !is_left_behind(program, option))
-        return program.integer(option.keyword("default")) == value ? option : CallRef{};
-    }
-  return {};
-}
-
-bool reads_ranks_of_launcher(const Program& program) {
-  for (const std::string name : {"RANK", "LOCAL_RANK", "WORLD_SIZE"})
-    if (program.mentions('"' + name + '"') || program.mentions('\'' + name + '\'')) return true;
-  return false;
-}
-
-// torchrun --nproc-per-node 4 train.py, without --rank and $@, which may hold it.
-bool leaves_ranks_to_options(const LaunchLine& launch) {
-  return launch.launcher == Launcher::torchrun && launch.processes_per_node().value_or(2) > 1 &&
-         std::none_of(launch.script_arguments.begin(), launch.script_arguments.end(),
-                      [](const diagnose::LaunchWord& word) {
-                        return word.text.starts_with("--rank") ||
-                               word.text.starts_with("--world") || facts::contains(word.text, "$@");
-                      });
-}
-
-// init_process_group(rank=args.rank, world_size=args.world_size), which torchrun does not fill.
-void check_ranks_of_options(const Program& program, Report& report) {
-  const auto& launches = program.launches();
-  const auto joins = program.calls(diagnose::Api::init_process_group);
-  const bool named =
-      !joins.empty() && std::all_of(joins.begin(), joins.end(), [](const auto& join) {
-        return join.keyword("rank") && join.keyword("world_size");
-      });
-  if (!named || program.framework_distributes() || reads_ranks_of_launcher(program) ||
-      program.uses(diagnose::Api::spawn) || !program.calls_named("Process").empty() ||
-      std::none_of(launches.begin(), launches.end(), leaves_ranks_to_options))
-    return;
-  const CallRef rank = option_left_at(program, "rank", 0);
-  if (!rank || !option_left_at(program, "world_size", 1)) return;
-  report
-      .at(rank.ref(), Confidence::likely,
-          "torchrun passes no --rank and no --world_size: every process is rank 0 of 1, and trains "
-          "alone")
-      .help =
-      "Read them from the environment: int(os.environ[\"RANK\"]), and WORLD_SIZE and LOCAL_RANK.";
-}
-
 }  // namespace
 
 void check_torchrun_with_args_local_rank(const Program& program, Report& report) {
-  check_ranks_of_options(program, report);
   const CallRef option = local_rank_option(program);
   if (!option || reads_environment(program) || program.imports("deepspeed")) return;
   check_beside_accelerate(program, report);
