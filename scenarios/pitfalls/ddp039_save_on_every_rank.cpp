@@ -12,7 +12,6 @@
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
-#include "scenarios/pitfalls/ranks/ended_group.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
@@ -400,16 +399,6 @@ void guard_save(const Program& program, const CallRef& save, Finding& finding) {
     guard_statements(first, last, condition, "Save on rank 0 only", finding);
 }
 
-// if is_main_process(): torch.save(...) below destroy_process_group().
-void check_saves_after_end(const Program& program, Report& report) {
-  constexpr const char* kEnded =
-      "the group has ended, and every rank passes this test without one: all write the same file";
-  for (const CallRef& save : saves_of(program))
-    if (asks_ended_group(program, save.ref()) && is_training_state(program, save) &&
-        !is_file_of_its_own(program, save) && facts::is_reachable(program, save.ref()))
-      report.at(save.ref(), Confidence::likely, kEnded).help = "Save above the group's end.";
-}
-
 }  // namespace
 
 void check_save_on_every_rank(const Program& program, Report& report) {
@@ -421,7 +410,6 @@ void check_save_on_every_rank(const Program& program, Report& report) {
   }
   if (!has_ranks_of_its_own(program)) return check_saves_of_trainer(program, report);
   check_saves_of_helpers(program, report);
-  check_saves_after_end(program, report);
   for (const CallRef& save : saves_of(program)) {
     if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
       continue;
