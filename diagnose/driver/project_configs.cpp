@@ -284,6 +284,23 @@ std::vector<ShippedValue> ProjectConfigs::values_in_pages(const std::string& roo
   return out;
 }
 
+std::vector<ShippedValue> ProjectConfigs::readmes_with(const std::string& root,
+                                                       const std::string& call) {
+  std::vector<ShippedValue> out;
+  Project& project = project_at(root);
+  if (!project.is_complete) return {{root, call, {}, ShippedValue::Place::command}};
+  for (const File& file : project.files) {
+    if (launch_document(file.path) != LaunchDocument::readme ||
+        file.text.find(call) == file.text.npos)
+      continue;
+    Value text;
+    text.type = Value::Type::string;
+    text.string = file.text;
+    out.push_back({file.path, call, std::move(text), ShippedValue::Place::command});
+  }
+  return out;
+}
+
 std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
                                                     const std::string& script,
                                                     const std::string& key) {
@@ -291,6 +308,7 @@ std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
   std::vector<ShippedValue> out;
   const std::lock_guard lock(mutex_);
   if (key.starts_with("--")) return values_in_pages(root, key.substr(2));
+  if (key.ends_with("(")) return readmes_with(root, key);
   Project& project = project_at(root);
   // Some file that is not looked at may say anything.
   if (!project.is_complete) return {{root, key, {}, Place::command}};

@@ -22,7 +22,8 @@ class ProjectConfigs {
   ProjectConfigs(const ModuleCache& cache, Lister list) : cache_(cache), list_(std::move(list)) {}
 
   // What the project in the directory `root` ships for the key, for a script in it. A key spelt as
-  // an option (--passes) asks for what pages beside the README (TRAINING.md) show of it, alone.
+  // an option (--passes) asks for what pages beside the README (TRAINING.md) show of it, alone; one
+  // that ends as a call begins, .load_state_dict(, for the READMEs that show it: their whole texts.
   std::vector<ShippedValue> values_of(const std::string& root, const std::string& script,
                                       const std::string& key);
 
@@ -52,6 +53,7 @@ class ProjectConfigs {
   void walk(const std::string& root, Project& out) const;
   bool take(const std::string& path, std::vector<File>& out, std::size_t& bytes) const;
   void read_pages(Project& project) const;
+  std::vector<ShippedValue> readmes_with(const std::string& root, const std::string& call);
   std::vector<ShippedValue> values_in_pages(const std::string& root, const std::string& key);
   static const std::vector<ConfigEntry>& entries_of(File& file);
   static void add_overrides(File& file, const std::string& key, std::vector<ShippedValue>& out);
