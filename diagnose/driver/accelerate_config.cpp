@@ -42,6 +42,9 @@ void read_accelerate_config(LaunchLine& launch, const std::string& root, const M
   if (!text) return;
   const LaunchWord word = flag->second;
   for (const ConfigEntry& entry : read_yaml(word.text, *text)) {
+    if (entry.path == "distributed_type" && entry.value.is_string() &&
+        entry.value.string == "DEEPSPEED")
+      launch.flags.try_emplace("use-deepspeed", word);
     if (entry.path != "num_processes" && entry.path != "num_machines") continue;
     if (!entry.value.is_integer()) continue;
     LaunchWord count = word;

@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/frameworks/accelerate_accumulation.hpp"
+#include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/frameworks/raw_loader.hpp"
 #include "scenarios/pitfalls/frameworks/unprepared_models.hpp"
@@ -377,7 +378,9 @@ std::string why_it_is_the_same(const Program& program, const CallRef& made,
   const Ref loss = backward.receiver();
   const bool divides =
       loss.kind() == Kind::binary && (*loss.module)[loss.node].op == diagnose::Op::divide;
-  if (!divides || made.has_splat() || program.calls(Api::accelerator).size() > 1) return {};
+  if (!divides || made.has_splat() || program.calls(Api::accelerator).size() > 1 ||
+      may_scale_by_launch(program))
+    return {};
   for (const diagnose::Argument& argument : made.module->arguments(made.call->node))
     if (says_any(argument.name, {"precision", "fp16", "accumulation", "plugin"})) return {};
   return "the loss is divided here, and this Accelerator neither scales nor accumulates unless a "

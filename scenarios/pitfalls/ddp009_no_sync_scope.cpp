@@ -165,14 +165,18 @@ bool is_chosen_by_run(const Program& program, Ref context) {
   });
 }
 
-// distributed_type: DEEPSPEED in each of the project's Accelerate configs: no_sync() of Accelerate
-// is empty then, and the engine reduces in its backward pass.
+// distributed_type: DEEPSPEED in each of the project's configs, or by its launch lines: no_sync()
+// of Accelerate is empty then, and the engine reduces in its backward pass.
 std::string why_empty(const Program& program, Ref context) {
   const CallRef made = program.as_call(context);
   if (!made || !program.is_accelerator(made.receiver())) return {};
-  return is_configured_for_deepspeed(program)
-             ? "the project's Accelerate config takes DeepSpeed, which no_sync does not keep from "
-               "reducing"
+  const auto shipped = program.shipped("distributed_type");
+  const bool all = std::all_of(shipped.begin(), shipped.end(), [](const auto& each) {
+    return each.value.is_string() && each.value.string == "DEEPSPEED";
+  });
+  return (!shipped.empty() && all) || is_configured_for_deepspeed(program)
+             ? "the project's Accelerate config takes DeepSpeed, which no_sync "
+               "does not keep from reducing"
              : "";
 }
 

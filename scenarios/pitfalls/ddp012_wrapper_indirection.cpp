@@ -410,9 +410,10 @@ void check_prepared_attributes(const Program& program, Report& report) {
       finding.help = "Use accelerator.unwrap_model(" + std::string(object.text()) + ")." +
                      std::string(attribute.text()) + ".";
       if (is_configured_for_deepspeed(program))
-        tell_as_note(finding,
-                     "the project's Accelerate config takes DeepSpeed, whose engine hands on the "
-                     "attributes of the model");
+        tell_as_note(
+            finding,
+            "the Accelerate config of its launch lines takes DeepSpeed, whose engine hands "
+            "on the attributes of the model");
     }
   }
 }

@@ -126,18 +126,24 @@ bool may_load_file_of(const Program& program, std::string_view text) {
   return false;
 }
 
-// A line of the text has one of the words, and no # above it.
-bool has_code(std::string_view text, std::initializer_list<std::string_view> words) {
+// A line of the text that `counts` has one of the words, and no # above it.
+template <typename Words, typename Counts>
+bool has_line(std::string_view text, const Words& words, Counts counts) {
   for (std::size_t begin = 0; begin < text.size();) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
     const std::string_view code = line.substr(0, line.find('#'));
-    if (std::any_of(words.begin(), words.end(),
-                    [&](std::string_view word) { return facts::contains(code, word); }))
+    if (counts(code) && std::any_of(std::begin(words), std::end(words), [&](std::string_view word) {
+          return facts::contains(code, word);
+        }))
       return true;
     begin = end + 1;
   }
   return false;
+}
+
+bool has_code(std::string_view text, std::initializer_list<std::string_view> words) {
+  return has_line(text, words, [](std::string_view) { return true; });
 }
 
 }  // namespace
@@ -225,10 +231,12 @@ std::optional<std::string_view> bare_load(std::string_view text) {
 }
 
 // Other ways to read weights, which may know of the keys or not.
+constexpr std::string_view kOtherWays[] = {
+    "load_checkpoint", "load_from_checkpoint", "load_pretrained", "load_weights", "load_model",
+    "_load_state",     ".load_state_dict,",    "load_param",      "jit.load(",    "load_file("};
+
 bool reads_in_another_way(std::string_view text) {
-  return has_code(text, {"load_checkpoint", "load_from_checkpoint", "load_pretrained",
-                         "load_weights", "load_model", "_load_state", ".load_state_dict,",
-                         "load_param", "jit.load(", "load_file("});
+  return has_line(text, kOtherWays, [](std::string_view) { return true; });
 }
 
 // Some other place than its definition has the name of the function.
@@ -251,17 +259,43 @@ std::vector<std::string> functions_that_load(const Program& program) {
   return out;
 }
 
+// The text is that of a file of the program.
+bool is_of_program(const Program& program, std::string_view text) {
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    return module->tree().source() == text;
+  });
+}
+
 // torch.load(path)["weight"] in a file that the program does not import: what becomes of it is
 // open.
 bool is_read_beside(const Program& program) {
-  const auto& modules = program.modules();
   return program.any_in_project(
       "reads files beside " + program.root().path(), [&](std::string_view text) {
-        return may_load_file_of(program, text) &&
-               std::none_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
-                 return module->tree().source() == text;
-               });
+        return may_load_file_of(program, text) && !is_of_program(program, text);
       });
+}
+
+// Some README shows the call, where the text is accepted.
+template <typename Accepts>
+bool is_in_readme(const Program& program, const std::string& call, Accepts accepts) {
+  const auto readmes = program.shipped(call);
+  return std::any_of(readmes.begin(), readmes.end(), [&](const diagnose::ShippedValue& readme) {
+    return !readme.value.is_string() || accepts(readme.value.string);
+  });
+}
+
+// pytorch_model.bin, which from_pretrained(folder) looks for by itself.
+bool is_read_from_folder(const Program& program) {
+  const auto& modules = program.modules();
+  const bool has_name =
+      std::any_of(modules.begin(), modules.end(), [](const diagnose::Module* module) {
+        return has_code(module->tree().source(),
+                        {"pytorch_model", "adapter_model", "WEIGHTS_NAME", "model.safetensors"});
+      });
+  return has_name && (program.any_in_project("has from_pretrained()", [](std::string_view text) {
+           return has_code(text, {"from_pretrained("});
+         }) || is_in_readme(program, "from_pretrained(", [](std::string_view) { return true; }));
 }
 
 bool may_be_read_bare(const Program& program) {
@@ -270,7 +304,10 @@ bool may_be_read_bare(const Program& program) {
         const auto load = bare_load(text);
         return reads_in_another_way(text) || (load && load->empty());
       });
-  if (in_sight || is_read_beside(program)) return true;
+  if (in_sight || is_read_beside(program) || is_read_from_folder(program)) return true;
+  if (is_in_readme(program, ".load_state_dict(",
+                   [](std::string_view text) { return bare_load(text).has_value(); }))
+    return true;
   const auto functions = functions_that_load(program);
   return std::any_of(functions.begin(), functions.end(),
                      [&](const std::string& each) { return is_called_somewhere(program, each); });
@@ -297,29 +334,67 @@ std::vector<std::string> names_of_saved_files(const Program& program) {
   return out;
 }
 
-// load_model(net, os.path.join(folder, "best.pth")) of a net that the text has wrapped.
-bool hands_wrapper_to_loader(std::string_view text, const std::string& file) {
-  constexpr std::size_t kNear = 200;
-  for (std::size_t at = text.find(file); at != std::string_view::npos;
-       at = text.find(file, at + 1)) {
-    const std::size_t begin = at < kNear ? 0 : at - kNear;
-    const std::size_t call = text.substr(0, at).rfind("load");
-    if (call == std::string_view::npos || call < begin || is_in_comment(text, at)) continue;
-    const std::string_view given = text.substr(text.find('(', call) + 1);
-    const std::string name(given.substr(0, given.find_first_of(",)")));
-    // Above the line: net = load_model(net, ...) gives the name anew.
-    if (is_given_wrapper(text.substr(0, text.rfind('\n', call) + 1), name)) return true;
+// load, load_model, ckpt_load, loadModel: no loader, no download.
+bool is_name_of_loader(std::string_view name) {
+  constexpr std::string_view kLoad = "load";
+  for (std::size_t at = name.find(kLoad); at != std::string_view::npos;
+       at = name.find(kLoad, at + 1)) {
+    const char below = at + kLoad.size() < name.size() ? name[at + kLoad.size()] : '_';
+    const bool begins = at == 0 || name[at - 1] == '_' || name[at - 1] == '.';
+    if (begins && std::islower(static_cast<unsigned char>(below)) == 0) return true;
   }
   return false;
 }
 
-bool is_loaded_by_name_into_wrapper(const Program& program) {
-  const auto files = names_of_saved_files(program);
+// load_model(net, os.path.join(folder, "best.pth")) around the place, of a net that the text has
+// wrapped.
+bool is_in_load_of_wrapper(std::string_view text, std::size_t place) {
+  constexpr std::size_t kNear = 200;
+  const std::size_t end = place < kNear ? 0 : place - kNear;
+  int closed = 0;
+  for (std::size_t at = place; at-- > end;) {
+    if (text[at] == ')') ++closed;
+    if (text[at] != '(' || --closed >= 0) continue;
+    closed = 0;
+    if (!is_name_of_loader(name_before(text, at))) continue;
+    const std::string_view given = text.substr(at + 1);
+    const std::string name(given.substr(0, given.find_first_of(",)")));
+    // Above the line: net = load_model(net, ...) gives the name anew.
+    if (is_given_wrapper(text.substr(0, text.rfind('\n', at) + 1), name)) return true;
+  }
+  return false;
+}
+
+bool hands_wrapper_to_loader(std::string_view text, const std::vector<std::string>& files) {
   return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
-    return program.any_in_project("loads " + file + " into a wrapper", [&](std::string_view text) {
-      return hands_wrapper_to_loader(text, file);
-    });
+    for (std::size_t at = text.find(file); at != std::string_view::npos;
+         at = text.find(file, at + 1))
+      if (!is_in_comment(text, at) && is_in_load_of_wrapper(text, at)) return true;
+    return false;
   });
+}
+
+bool is_loaded_by_name_into_wrapper(const Program& program, const std::vector<std::string>& files) {
+  return program.any_in_project(
+      "loads what " + program.root().path() + " saves into a wrapper",
+      [&](std::string_view text) { return hands_wrapper_to_loader(text, files); });
+}
+
+// test.py beside finetune.py, which hands its wrapper to the same load_checkpoint(): a file that
+// calls what loads, or loads itself, and does not wrap for it.
+bool is_read_by_others(const Program& program, const std::vector<std::string>& files) {
+  const auto calls = [](std::string_view line) {
+    return !facts::contains(line, "def ") && !facts::contains(line, "import ");
+  };
+  const auto functions = functions_that_load(program);
+  return program.any_in_project(
+      "loads what " + program.root().path() + " saves, and not into a wrapper",
+      [&](std::string_view text) {
+        if (hands_wrapper_to_loader(text, files)) return false;
+        const auto load = bare_load(text);
+        return (load && load->empty()) || has_line(text, kOtherWays, calls) ||
+               has_line(text, functions, calls);
+      });
 }
 
 // model.module.state_dict(): the program knows that its readers have bare models.
@@ -333,16 +408,16 @@ bool saves_inner_states(const Program& program) {
 }  // namespace
 
 std::string why_no_bare_reader(const Program& program) {
-  const auto& modules = program.modules();
+  // setup.py, draw.py: whoever reads the file is not part of the project.
   const bool stands_alone = !program.any_in_project(
-      "is no file that " + program.root().path() + " imports", [&](std::string_view text) {
-        return std::none_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
-          return module->tree().source() == text;
-        });
+      "loads, and is not " + program.root().path(), [&](std::string_view text) {
+        return program.root().tree().source() != text &&
+               (reads_in_another_way(text) || has_code(text, {"load_state_dict", "torch.load("}));
       });
   if (stands_alone || saves_inner_states(program)) return {};
-  if (is_loaded_by_name_into_wrapper(program))
-    return "a file of the project loads it into a wrapper";
+  const auto files = names_of_saved_files(program);
+  if (is_loaded_by_name_into_wrapper(program, files))
+    return is_read_by_others(program, files) ? "" : "a file of the project loads it into a wrapper";
   return may_be_read_bare(program) ? "" : "nothing in the project loads a state into a bare model";
 }
 

@@ -1,5 +1,5 @@
-// What the Accelerate configs that a project ships agree on: accelerate_config.yaml, whatever it is
-// called. Nothing is found because of such a file; a finding that it leaves no room for is a note.
+// What the launch lines of the script say of Accelerate: their own flags, and the config file that
+// `accelerate launch --config_file` names. Other configs of the project are of other runs.
 #pragma once
 
 #include "scenarios/pitfalls/rule.hpp"
@@ -8,12 +8,13 @@
 
 namespace bench::pitfalls {
 
-// All of them take DeepSpeed, and no launch line asks for anything else: prepare() gives back an
-// engine, no DDP.
+// Each line takes DeepSpeed: prepare() gives back an engine, no DDP.
 bool is_configured_for_deepspeed(const Program& program);
 
-// "the project's Accelerate config starts one process" where all of them do, and no launch line or
-// document asks for more; empty otherwise.
+// "its launch lines start one process of Accelerate" where all of them do; empty otherwise.
 std::string one_process_of_accelerate(const Program& program);
+
+// Some line asks for mixed precision, DeepSpeed or accumulation, or names a config, which may.
+bool may_scale_by_launch(const Program& program);
 
 }  // namespace bench::pitfalls
