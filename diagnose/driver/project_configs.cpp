@@ -21,6 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t kMaxConfigBytes = 256U << 10;  // larger ones are data
 constexpr std::size_t kMaxBytes = 16U << 20;         // of all files of a project
 constexpr std::size_t kMaxConfigFiles = 1024;
+constexpr std::size_t kMaxAccelerateFiles = 64;
 constexpr std::size_t kMaxPages = 512;
 constexpr std::size_t kMaxPageBytes = 8U << 20;   // of all pages of a project
 constexpr std::size_t kMaxEntryBytes = 1U << 20;  // of what one file says
@@ -45,6 +46,12 @@ bool is_of_a_tool(const std::string& name) {
        "tsconfig", "meta.y", "setup.", "accelerate", "deepspeed", "ds_config"});
   return std::any_of(kBeginnings.begin(), kBeginnings.end(),
                      [&](std::string_view beginning) { return name.starts_with(beginning); });
+}
+
+// accelerate_config.yaml; others are known by what they say.
+bool is_of_accelerate(const DirectoryEntry& entry) {
+  return !entry.is_link && !entry.is_directory && entry.name.starts_with("accelerate") &&
+         type_of(entry.name) == FileType::yaml;
 }
 
 bool holds_keys(FileType type) {
@@ -144,23 +151,26 @@ std::string ProjectConfigs::root_among(const std::vector<std::string>& directori
 
 // False where the file cannot be read, or is too large.
 bool ProjectConfigs::take(const std::string& path, std::vector<File>& out,
-                          std::size_t& bytes) const {
+                          std::vector<File>& of_accelerate, std::size_t& bytes) const {
   std::error_code error;
   // Texts of tests are not on disk.
   const auto size = fs::file_size(path, error);
   if (!error && size > kMaxConfigBytes) return false;
   auto text = cache_.read(path);
   if (!text || text->size() > kMaxConfigBytes) return false;
-  for (const std::string_view word : {"compute_environment:", "zero_optimization"})
-    if (!is_page(path) && text->find(word) != std::string::npos)
-      return true;  // of Accelerate, of DeepSpeed
+  const auto holds = [&](std::string_view word) {
+    return !is_page(path) && text->find(word) != std::string::npos;
+  };
+  if (holds("zero_optimization")) return true;  // of DeepSpeed
+  const bool is_accelerate = holds("compute_environment:");
+  if (is_accelerate && of_accelerate.size() > kMaxAccelerateFiles) return true;
   bytes += text->size();
   File file;
   file.path = path;
   file.text = std::move(*text);
   file.is_command = is_page(path) ||
                     (launch_document(path) != LaunchDocument::none && !holds_keys(type_of(path)));
-  out.push_back(std::move(file));
+  (is_accelerate ? of_accelerate : out).push_back(std::move(file));
   return true;
 }
 
@@ -169,7 +179,7 @@ void ProjectConfigs::read_pages(Project& project) const {
   std::size_t bytes = 0;
   for (const std::string& path : project.page_paths) {
     if (bytes > kMaxPageBytes) break;
-    take(path, project.pages, bytes);
+    take(path, project.pages, project.of_accelerate, bytes);
   }
   project.has_all_pages = project.has_all_pages && bytes <= kMaxPageBytes;
 }
@@ -186,10 +196,15 @@ void ProjectConfigs::walk(const std::string& root, Project& out) const {
     for (const DirectoryEntry& entry : list_(directory)) {
       if (out.files.size() > kMaxConfigFiles || bytes > kMaxBytes) break;
       const std::string path = directory + entry.name;
-      if (is_of_a_tool(entry.name)) continue;
+      const bool of_accelerate = is_of_accelerate(entry);
+      if (is_of_a_tool(entry.name) && !of_accelerate) continue;
       // What a link or a large file would say is not known.
       if (entry.is_link && !entry.is_directory && holds_keys(type_of(path))) is_all_read = false;
       if (entry.is_link) continue;
+      if (of_accelerate) {
+        take(path, out.of_accelerate, out.of_accelerate, bytes);
+        continue;
+      }
       if (entry.is_directory) {
         if (depth < kMaxDepth && !is_skipped_directory(entry.name))
           pending.emplace_back(path + "/", depth + 1);
@@ -201,7 +216,8 @@ void ProjectConfigs::walk(const std::string& root, Project& out) const {
                           (type == FileType::json && (of_configs || directory == root)) ||
                           (type == FileType::python && of_configs) ||
                           launch_document(path) != LaunchDocument::none;
-      if (wanted && !take(path, out.files, bytes) && holds_keys(type)) is_all_read = false;
+      if (wanted && !take(path, out.files, out.of_accelerate, bytes) && holds_keys(type))
+        is_all_read = false;
       if (!wanted && is_page(path)) {
         out.has_all_pages = out.page_paths.size() < kMaxPages;
         if (out.has_all_pages) out.page_paths.push_back(path);
@@ -284,6 +300,21 @@ std::vector<ShippedValue> ProjectConfigs::values_in_pages(const std::string& roo
   return out;
 }
 
+std::vector<ShippedValue> ProjectConfigs::values_of_accelerate(const std::string& root,
+                                                               const std::string& key) {
+  using Place = ShippedValue::Place;
+  std::vector<ShippedValue> out;
+  Project& project = project_at(root);
+  if (project.of_accelerate.size() > kMaxAccelerateFiles) return {{root, key, {}, Place::command}};
+  for (std::vector<File>* files : {&project.of_accelerate, &project.files})
+    for (File& file : *files) {
+      if (file.is_command || !gives(file.text, "distributed_type")) continue;
+      for (const ConfigEntry& entry : entries_of(file))
+        if (entry.path == key) out.push_back({file.path, key, entry.value, Place::elsewhere});
+    }
+  return out;
+}
+
 std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
                                                     const std::string& script,
                                                     const std::string& key) {
@@ -291,6 +322,8 @@ std::vector<ShippedValue> ProjectConfigs::values_of(const std::string& root,
   std::vector<ShippedValue> out;
   const std::lock_guard lock(mutex_);
   if (key.starts_with("--")) return values_in_pages(root, key.substr(2));
+  if (constexpr std::string_view kTool = "accelerate."; key.starts_with(kTool))
+    return values_of_accelerate(root, key.substr(kTool.size()));
   Project& project = project_at(root);
   // Some file that is not looked at may say anything.
   if (!project.is_complete) return {{root, key, {}, Place::command}};

@@ -22,7 +22,8 @@ class ProjectConfigs {
   ProjectConfigs(const ModuleCache& cache, Lister list) : cache_(cache), list_(std::move(list)) {}
 
   // What the project in the directory `root` ships for the key, for a script in it. A key spelt as
-  // an option (--passes) asks for what pages beside the README (TRAINING.md) show of it, alone.
+  // an option (--passes) asks for what pages beside the README (TRAINING.md) show of it, alone; one
+  // of "accelerate." for what the configs of Accelerate say, which are of no training otherwise.
   std::vector<ShippedValue> values_of(const std::string& root, const std::string& script,
                                       const std::string& key);
 
@@ -41,6 +42,7 @@ class ProjectConfigs {
   };
   struct Project {
     std::vector<File> files;
+    std::vector<File> of_accelerate;
     bool is_complete = true;  // no bound was met
     std::vector<std::string> page_paths;
     std::vector<File> pages;  // read at the first question about them, within bounds of their own
@@ -50,8 +52,10 @@ class ProjectConfigs {
 
   Project& project_at(const std::string& root);
   void walk(const std::string& root, Project& out) const;
-  bool take(const std::string& path, std::vector<File>& out, std::size_t& bytes) const;
+  bool take(const std::string& path, std::vector<File>& out, std::vector<File>& of_accelerate,
+            std::size_t& bytes) const;
   void read_pages(Project& project) const;
+  std::vector<ShippedValue> values_of_accelerate(const std::string& root, const std::string& key);
   std::vector<ShippedValue> values_in_pages(const std::string& root, const std::string& key);
   static const std::vector<ConfigEntry>& entries_of(File& file);
   static void add_overrides(File& file, const std::string& key, std::vector<ShippedValue>& out);

@@ -314,6 +314,7 @@ std::vector<Finding> Session::run_without_script(const SourceFile& file,
   input.newest = with_implied(versions_of(file, input.launches));
   input.gpus = options_.gpus;
   input.any_in_project = asker_of(file);
+  input.where_in_project = [this, &file](const auto& line_of) { return where(file, line_of); };
   // The scripts that read a config stand in the folders above it.
   input.any_beside = [this, &file](const TextTest& accepts) {
     const auto directories = directories_above(file.path, file.top);

@@ -256,6 +256,20 @@ bool joins_by(Ref condition, Op op) {
 
 bool is_conjunction(Ref condition) { return joins_by(condition, Op::logical_and); }
 
+// rank is not None, rank != -1, rank >= 0: there are ranks at all.
+bool asks_for_any_rank(const Program& program, Ref condition) {
+  const SyntaxTree& tree = condition.module->tree();
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  if (!program.is_rank(left) && !program.is_local_rank(left)) return false;
+  const Op op = tree[condition.node].op;
+  if (right.kind() == Kind::none_literal) return op == Op::is_not || op == Op::not_equal;
+  const auto number = program.integer(right);
+  return (number == -1 && (op == Op::not_equal || op == Op::greater)) ||
+         (number == 0 && op == Op::greater_equal);
+}
+
 }  // namespace
 
 // @rank_zero_only, @on_main_process and their kin.
@@ -298,7 +312,7 @@ bool Program::conjuncts_tell(Ref conjunction) const {
       if (!conjuncts_tell(part)) return false;
       continue;
     }
-    if (rank_test(part) != RankTest::none) continue;
+    if (rank_test(part) != RankTest::none || asks_for_any_rank(*this, part)) continue;
     const Op op = part.module->tree()[part.node].op;
     // `num_gpus == 1` and `not distributed` say the opposite.
     const bool negative = part.kind() == Kind::not_expression || op == Op::equal ||

@@ -341,7 +341,7 @@ RankTest Program::comparison_rank_test(Ref at) const {
     // With one device for each rank of a node, as good or bad as the local rank.
     if (comes_from(expression, Api::current_device)) return true;
     return expression.kind() == Kind::binary && tree[expression.node].op == Op::modulo &&
-           (roles(expression.child(Field::left), 0) & kRank) != 0;
+           (roles(expression.child(Field::left), 0) & (kRank | kLocalRank)) != 0;
   };
   if (!ranked(left)) {
     if (!ranked(right) || (op != Op::equal && op != Op::not_equal)) return RankTest::none;

@@ -370,6 +370,20 @@ bool is_routed_beside(const TrainingLoop& loop, const CallRef& backward) {
   });
 }
 
+// (loss / steps).backward() beside Accelerator(): the script divides itself, and nothing in sight
+// scales or accumulates.
+std::string why_it_is_the_same(const Program& program, const CallRef& made,
+                               const CallRef& backward) {
+  const Ref loss = backward.receiver();
+  const bool divides =
+      loss.kind() == Kind::binary && (*loss.module)[loss.node].op == diagnose::Op::divide;
+  if (!divides || made.has_splat() || program.calls(Api::accelerator).size() > 1) return {};
+  for (const diagnose::Argument& argument : made.module->arguments(made.call->node))
+    if (says_any(argument.name, {"precision", "fp16", "accumulation", "plugin"})) return {};
+  return "the loss is divided here, and this Accelerator neither scales nor accumulates unless a "
+         "launch or a config says so";
+}
+
 }  // namespace
 
 void check_accelerate_step_not_routed(const Program& program, Report& report) {
@@ -390,6 +404,7 @@ void check_accelerate_step_not_routed(const Program& program, Report& report) {
                                    "loss.backward() goes round Accelerate: no loss scaling and no "
                                    "division for accumulation");
       finding.help = "Call accelerator.backward(loss).";
+      tell_as_note(finding, why_it_is_the_same(program, made, backward));
       const auto maker = program.enclosing_function(made.ref());
       if (!accelerator.empty() && accelerator.find('.') == std::string_view::npos &&
           (!maker || maker == program.enclosing_function(backward.ref())))

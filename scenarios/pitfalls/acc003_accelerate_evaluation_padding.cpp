@@ -233,6 +233,15 @@ bool is_averaged_at_once(const Program& program, const CallRef& gather) {
   });
 }
 
+// loss, accuracy = model(batch): may be one number of the process, of which nothing can be cut.
+bool is_part_of_output(const Program& program, Ref value) {
+  const auto& sources = program.sources(value);
+  return !sources.empty() &&
+         std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+           return source.how == diagnose::Source::How::element && program.as_call(source.ref);
+         });
+}
+
 // prepare(loader) of loaders that all drop their last batch: Accelerate gives out complete rounds
 // alone, a batch for each process.
 bool prepares_complete_rounds(const Program& program) {
@@ -300,6 +309,8 @@ void check_accelerate_evaluation_padding(const Program& program, Report& report)
         !is_averaged(program, gather) &&
         !(is_averaged_at_once(program, gather) && is_of_samples(program, value)))
       tell_as_note(finding);
+    else if (is_averaged_at_once(program, gather) && is_part_of_output(program, value))
+      tell_as_note(finding, "what the model returns may be a mean already, one of each process");
     finding.help = "Use accelerator.gather_for_metrics.";
   }
   check_uneven_batches(program, report);

@@ -99,6 +99,21 @@ bool fixes_one_gpu(const Program& program, Ref map) {
           tree.string_value(place.node).value_or("").starts_with("cuda:"));
 }
 
+// model = load(...); model.eval(); return model: what trains it puts it back to train(). A teacher
+// stays as it is.
+bool is_put_to_eval(const Program& program, const CallRef& load) {
+  const std::string_view name = program.assigned_name(load.ref());
+  const auto function = program.enclosing_function(load.ref());
+  const auto is_of_load = [&](const CallRef& mode) {
+    return mode.receiver() && mode.receiver().text() == name && mode.module == load.module &&
+           program.enclosing_function(mode.ref()) == function;
+  };
+  const auto evals = program.calls_named("eval");
+  const auto trains = program.calls_named("train");
+  return !name.empty() && std::any_of(evals.begin(), evals.end(), is_of_load) &&
+         std::none_of(trains.begin(), trains.end(), is_of_load);
+}
+
 // AutoModelForCausalLM.from_pretrained(...), and no other model in the program: the one it trains.
 bool is_only_model(const Program& program, const CallRef& load) {
   const auto loads = program.calls_named("from_pretrained");
@@ -145,7 +160,8 @@ void check_accelerate_config_conflict(const Program& program, Report& report) {
     if (facts::only_without_distribution(program, map) ||
         program.guarded_by_rank(load.ref()) != diagnose::RankTest::none ||
         !runs_in_several_processes(program) ||
-        !(is_trained(program, load) || is_only_model(program, load)))
+        !(is_trained(program, load) ||
+          (is_only_model(program, load) && !is_put_to_eval(program, load))))
       continue;
     const std::string word = is_spread ? program.string(map).value_or("auto") : "";
     report

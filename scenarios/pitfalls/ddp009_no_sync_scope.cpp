@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
 #include "scenarios/pitfalls/judges.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -169,13 +170,10 @@ bool is_chosen_by_run(const Program& program, Ref context) {
 std::string why_empty(const Program& program, Ref context) {
   const CallRef made = program.as_call(context);
   if (!made || !program.is_accelerator(made.receiver())) return {};
-  const auto shipped = program.shipped("distributed_type");
-  const bool all = std::all_of(shipped.begin(), shipped.end(), [](const auto& each) {
-    return each.value.is_string() && each.value.string == "DEEPSPEED";
-  });
-  return !shipped.empty() && all ? "the project's Accelerate config takes DeepSpeed, which no_sync "
-                                   "does not keep from reducing"
-                                 : "";
+  return is_configured_for_deepspeed(program)
+             ? "the project's Accelerate config takes DeepSpeed, which no_sync does not keep from "
+               "reducing"
+             : "";
 }
 
 // Steps inside the scope, and those that no pass outside of it leads to.

@@ -1,6 +1,7 @@
 #include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/pickled.hpp"
+#include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/attribute_attempt.hpp"
@@ -408,6 +409,10 @@ void check_prepared_attributes(const Program& program, Report& report) {
       finding.severity = Severity::warning;
       finding.help = "Use accelerator.unwrap_model(" + std::string(object.text()) + ")." +
                      std::string(attribute.text()) + ".";
+      if (is_configured_for_deepspeed(program))
+        tell_as_note(finding,
+                     "the project's Accelerate config takes DeepSpeed, whose engine hands on the "
+                     "attributes of the model");
     }
   }
 }

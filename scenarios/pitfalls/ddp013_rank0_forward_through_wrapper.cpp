@@ -288,8 +288,10 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
                        is_quantized(program, wrap);
   const bool likely_buffers = buffers || is_named_after_buffers(program, wrap) ||
                               refreshes_statistics(program, forward.call);
+  // Under no_grad it gets through by luck in some programs: its broadcast pairs with the next one.
+  const bool certain = buffers && !program.under_no_grad(forward.call.ref());
   Finding& finding = report.at(
-      where, buffers ? Confidence::certain : Confidence::likely,
+      where, certain ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
   // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.

@@ -55,13 +55,19 @@ bool stands_above_binding(const Program& program, const CallRef& placement) {
   });
 }
 
+// DDP(model, device_ids=[local_rank]), wherever the ranks join their group; not device_ids=[gpu] of
+// a worker that is called with 0 alone.
+bool is_for_rank(const Program& program, const Wrap& wrap) {
+  const Ref ids = wrap.call.argument(1, "device_ids");
+  return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids) &&
+         !is_written_for_all(program, ids);
+}
+
 // load("net", device="cuda:0") in what every rank runs, where the wrapper is on the rank's own GPU.
 void check_written_device(const Program& program, Report& report) {
   const auto& wraps = program.wraps();
-  if (std::none_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-        const Ref ids = wrap.call.argument(1, "device_ids");
-        return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids);
-      }))
+  if (std::none_of(wraps.begin(), wraps.end(),
+                   [&](const Wrap& wrap) { return is_for_rank(program, wrap); }))
     return;
   for (const auto* module : program.modules())
     for (const diagnose::Call& made : module->calls()) {
@@ -175,10 +181,8 @@ bool is_moved_again(const Program& program, const std::vector<Ref>& behind, Ref 
 // the loss meets tensors of two GPUs.
 void check_targets(const Program& program, Report& report) {
   const auto& wraps = program.wraps();
-  if (std::none_of(wraps.begin(), wraps.end(), [&](const Wrap& wrap) {
-        const Ref ids = wrap.call.argument(1, "device_ids");
-        return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids);
-      }))
+  if (std::none_of(wraps.begin(), wraps.end(),
+                   [&](const Wrap& wrap) { return is_for_rank(program, wrap); }))
     return;
   for (const diagnose::TrainingLoop& loop : program.training_loops())
     for (const CallRef& backward : loop.backwards) {
@@ -243,12 +247,6 @@ bool check_written_ids(const Program& program, Report& report) {
     return true;
   }
   return false;
-}
-
-// DDP(model, device_ids=[local_rank]), wherever the ranks join their group.
-bool is_for_rank(const Program& program, const Wrap& wrap) {
-  const Ref ids = wrap.call.argument(1, "device_ids");
-  return wrap.kind == Wrapper::ddp && ids && program.comes_from_rank(ids);
 }
 
 }  // namespace

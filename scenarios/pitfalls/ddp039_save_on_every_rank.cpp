@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/files/helper_saves.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
+#include "scenarios/pitfalls/files/named_by_figure.hpp"
 #include "scenarios/pitfalls/files/own_disks.hpp"
 #include "scenarios/pitfalls/files/used_below.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
@@ -64,61 +65,6 @@ bool is_training_state(const Program& program, const CallRef& save) {
   const auto& sources = program.sources(saved);
   return std::any_of(sources.begin(), sources.end(),
                      [&](const Source& source) { return tells(source.ref.text()); });
-}
-
-// loss, val_loss, mean_acc: what a process computes from its part of the data. Of an evaluation
-// only where its data is shared out as well, as Accelerate does.
-bool names_own_figure(std::string_view name, bool shares_evaluation) {
-  bool figure = false;
-  for (const std::string& word : words_of_name(name)) {
-    for (const char* each : {"val", "valid", "validation", "test", "eval", "best"})
-      if (word == each && !shares_evaluation) return false;
-    // The kind of a loss, which is the same everywhere.
-    for (const char* each : {"type", "name", "fn", "func", "function", "mode", "kind"})
-      if (word == each) return false;
-    for (const char* each : {"loss", "losses", "acc", "accuracy", "score", "ppl", "perplexity",
-                             "psnr", "iou", "auc", "wer", "cer", "bleu", "reward"})
-      figure = figure || word == each;
-  }
-  return figure;
-}
-
-// loss in f"{args.loss}.pt" is an option, and acc = test(net) that of all the data.
-bool is_shared_figure(const Program& program, Ref name, bool shares_evaluation) {
-  const auto& tree = name.module->tree();
-  if (tree[name.node].field == diagnose::Field::attribute) {
-    const Ref object = name.with(tree[name.node].parent).child(diagnose::Field::object);
-    return says_any(object.text(), {"arg", "opt", "conf", "cfg", "flag", "param", "setting"});
-  }
-  const auto& sources = program.sources(name);
-  return !shares_evaluation &&
-         std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-           const CallRef made = program.as_call(source.ref);
-           return made && says_any(made.call->name, {"test", "valid", "eval"});
-         });
-}
-
-// f"epoch{epoch}_loss{loss:.4f}.pt" in a program that reduces nothing: no two processes have the
-// same figure, so that each of them writes a file of its own.
-bool is_named_by_own_figure(const Program& program, const CallRef& save) {
-  const Ref path =
-      save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
-  if (!path || !reductions_of(program).empty() || !program.calls_named("compute").empty())
-    return false;
-  const bool shared = accelerate_wraps(program);
-  const auto holds_figure = [&](Ref part) {
-    const auto& tree = part.module->tree();
-    for (auto at = part.node; at < tree[part.node].last; ++at)
-      if (tree[at].kind == diagnose::Kind::identifier && names_own_figure(tree.text(at), shared) &&
-          !is_shared_figure(program, part.with(at), shared))
-        return true;
-    return false;
-  };
-  if (holds_figure(path)) return true;
-  const auto sources = program.sources(path);
-  return std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
-    return source.how == Source::How::value && holds_figure(source.ref);
-  });
 }
 
 constexpr const char* kOwnFigure = "its name holds a figure of the process's own part of the data";

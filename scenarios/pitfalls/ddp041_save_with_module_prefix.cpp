@@ -279,6 +279,8 @@ bool is_surely_prepared(const Program& program, Ref object) {
 void soften_if_stripped(const Program& program, Finding& finding) {
   if (is_stripped_elsewhere(program))
     tell_as_note(finding, "a file of the project takes it off the keys, and loads");
+  else
+    tell_as_note(finding, why_no_bare_reader(program));
 }
 
 void check_prepared_saves(const Program& program, Report& report) {

@@ -138,12 +138,18 @@ bool is_of_listed_items(const Program& program, Ref argument) {
   });
 }
 
-// [image.cuda() for image in images]: what it holds are tensors.
+Ref element_of(Ref comprehension) {
+  return comprehension.with(comprehension.module->tree().child_at(comprehension.node, 0));
+}
+
+// [image.cuda() for image in images]: what it holds are tensors, as do the lists in
+// [[crop.cuda() for crop in scale] for scale in scales].
 bool moves_tensors(const Program& program, Ref argument) {
   for (const Source& source : program.sources(argument)) {
     if (source.ref.kind() != Kind::comprehension) continue;
-    const CallRef made =
-        program.as_call(source.ref.with(source.ref.module->tree().child_at(source.ref.node, 0)));
+    Ref element = element_of(source.ref);
+    while (element && element.kind() == Kind::comprehension) element = element_of(element);
+    const CallRef made = element ? program.as_call(element) : CallRef{};
     if (made && made.receiver()) return true;
   }
   return false;

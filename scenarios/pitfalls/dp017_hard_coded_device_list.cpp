@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/ranks/own_gpu.hpp"
 
 #include <algorithm>
 
@@ -36,6 +37,17 @@ bool is_for_known_machine(const Program& program, const std::vector<std::int64_t
   return list == std::vector<std::int64_t>{0, 1} && facts::speaks_of(program, "/kaggle/");
 }
 
+// os.environ["CUDA_VISIBLE_DEVICES"] = "4,5,6,7" of the same script, beside [0, 1, 2, 3]: whoever
+// has other GPUs edits that line, and no more than the list says can be seen.
+bool goes_with_visible_devices(const Program& program, const std::vector<std::int64_t>& list) {
+  const auto set = visible_devices(program);
+  if (set.empty()) return false;
+  return std::all_of(set.begin(), set.end(), [&](Ref devices) {
+    const auto text = program.string(devices);
+    return text && diagnose::parse_visible_devices(*text).ids.size() == list.size();
+  });
+}
+
 }  // namespace
 
 void check_hard_coded_device_list(const Program& program, Report& report) {
@@ -55,6 +67,8 @@ void check_hard_coded_device_list(const Program& program, Report& report) {
         "with CUDA_VISIBLE_DEVICES.";
     if (comes_from_settings(program, ids) || is_for_known_machine(program, list))
       tell_as_note(finding);
+    else if (goes_with_visible_devices(program, list))
+      tell_as_note(finding, "the script's CUDA_VISIBLE_DEVICES names as many GPUs");
   }
 }
 

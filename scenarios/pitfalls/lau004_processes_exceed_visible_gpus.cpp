@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
+#include "scenarios/pitfalls/reach/as_launched.hpp"
 
 #include <algorithm>
 
@@ -111,14 +112,42 @@ void check_tasks_of_step(const LaunchLine& launch, Report& report) {
   finding.help = "One task for each node: --ntasks-per-node=1.";
 }
 
+// mp.spawn(worker, nprocs=gpus) and its kin, where the line comes by: one process starts the ranks.
+bool starts_ranks_itself(const Program& program, const LaunchLine& launch) {
+  const auto comes_by = [&](const CallRef& start) {
+    return facts::is_reachable(program, start.ref()) &&
+           !facts::is_passed_by(program, launch, start.ref());
+  };
+  const auto spawns = program.calls(Api::spawn);
+  const auto starts = facts::starts_of_processes(program);
+  return std::any_of(spawns.begin(), spawns.end(), comes_by) ||
+         std::any_of(starts.begin(), starts.end(), [&](const CallRef& start) {
+           return facts::may_start_a_rank(program, start) && comes_by(start);
+         });
+}
+
+// The same of a shell script that is read for itself: what its line starts is a text.
+bool spawns_by_its_text(const Program& program, const LaunchLine& launch) {
+  const auto files = program.where_in_project([](std::string_view text) {
+    for (const std::string_view call : {"mp.spawn(", "multiprocessing.spawn("})
+      if (facts::contains(text, call)) return std::optional<std::uint32_t>(1);
+    return std::optional<std::uint32_t>();
+  });
+  return std::any_of(files.begin(), files.end(), [&](const auto& file) {
+    const std::string& path = file.first;
+    return path.substr(path.rfind('/') + 1) == launch.script_name();
+  });
+}
+
 // torchrun train.py in a job of several GPUs: one process is the default, and not asked for.
 void check_forgotten_count(const Program& program, const LaunchLine& launch, Report& report) {
   if (!is_torch(launch) || launch.flags.contains("nproc-per-node") || launch.has_unknown_flags ||
       launch.is_job_step || launch.nodes() != 1 || launch.flags.contains("nnodes") ||
-      launch.environment.contains("PET_NPROC_PER_NODE") || program.uses(Api::data_parallel))
+      launch.environment.contains("PET_NPROC_PER_NODE") || program.uses(Api::data_parallel) ||
+      starts_ranks_itself(program, launch))
     return;
   const auto gpus = gpus_of(launch);
-  if (!gpus || *gpus < 2) return;
+  if (!gpus || *gpus < 2 || spawns_by_its_text(program, launch)) return;
   Finding& finding = report.at_word(launch.file, launch.command, Confidence::likely,
                                     "without --nproc-per-node one process is started, and " +
                                         std::to_string(*gpus) + " GPUs are visible");

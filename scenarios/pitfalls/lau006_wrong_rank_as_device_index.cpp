@@ -212,6 +212,18 @@ bool starts_processes_here(const Program& program) {
          });
 }
 
+// for rank in range(gpus): subprocess.Popen(["python", "train.py", f"--rank={rank}"]) of a script
+// beside this one.
+bool is_started_beside(const Program& program) {
+  const std::string& path = program.root().path();
+  const std::string name = path.substr(path.rfind('/') + 1);
+  return program.any_beside([&](std::string_view text) {
+    return facts::contains(text, "Popen(") && facts::contains(text, "in range(") &&
+           facts::contains(text, "rank") && facts::contains(text, name) &&
+           !facts::contains(text, "node") && !facts::contains(text, "ssh");
+  });
+}
+
 // self.device = torch.device(f"cuda:{rank}") that nothing reads: the object alone asks for no GPU.
 bool is_never_read(const Program& program, Ref device) {
   const auto& tree = device.module->tree();
@@ -248,7 +260,8 @@ Severity severity_of(const Program& program, Ref where) {
   if (program.uses(Api::hvd_init) || counts_nodes) return Severity::error;
   if (is_said_to_be_one_node(program)) return Severity::info;
   if (tells_ranks_apart(program, where) || facts::expects_nodes(program)) return Severity::error;
-  const bool is_one_as_launched = starts_processes_here(program) || !program.launches().empty();
+  const bool is_one_as_launched =
+      starts_processes_here(program) || !program.launches().empty() || is_started_beside(program);
   return is_one_as_launched ? Severity::info : Severity::warning;
 }
 

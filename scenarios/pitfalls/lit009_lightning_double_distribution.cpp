@@ -136,11 +136,14 @@ void check_devices_of_one_rank(const Program& program, Report& report) {
 }
 
 // DataLoader(data, batch_size=None), also by options: the data set gives batches itself, as those
-// do that deal out their samples.
+// do that deal out their samples. A stream (wds.WebDataset, split_by_node) takes no sampler.
 bool reads_ready_batches(const Program& program) {
   for (const char* option : {"batch_size=None", "\"batch_size\": None", "'batch_size': None"})
     if (facts::contains(program.root().tree().source(), option)) return true;
-  return program.mentions("IterableDataset");
+  for (const char* stream :
+       {"IterableDataset", "WebDataset", "split_by_node", "split_dataset_by_node"})
+    if (program.mentions(stream)) return true;
+  return false;
 }
 
 // opt after opt = self.optimizers(), or self.optimizer of parameters, made with the module: its

@@ -2,6 +2,7 @@
 
 #include "diagnose/model/made_at.hpp"
 #include "diagnose/model/role_names.hpp"
+#include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
 
@@ -16,37 +17,22 @@ namespace {
 
 constexpr int kHelperCallers = 4;
 
-// The parameter of the function that decides whether it makes the sampler: its index, or nothing.
-std::optional<std::size_t> deciding_parameter(const Program& program, FunctionRef maker,
-                                              const CallRef& sampler) {
-  const auto& parameters = maker.function->parameters;
-  for (const Guard& guard : program.guards(sampler.ref())) {
-    if (!guard.holds || guard.condition.kind() != Kind::identifier) continue;
-    for (std::size_t i = 0; i < parameters.size(); ++i)
-      if (parameters[i].splat == 0 && parameters[i].name == guard.condition.text()) return i;
-  }
-  return std::nullopt;
-}
-
-// get_loaders(32, distributed=False), or no word about it where that is the default.
-bool says_no(const Program& program, FunctionRef maker, std::size_t parameter,
+// get_loaders(32, distributed=False), or no word about it where that is the default; the same of
+// `if distributed and size > 1` and a size that is 1.
+bool says_no(const Program& program, FunctionRef maker, const facts::Switches& switches,
              const CallRef& site) {
-  const auto& decides = maker.function->parameters[parameter];
-  if (site.has_splat()) return false;
-  if (const Ref given = site.argument(parameter, decides.name))
-    return program.written(given).kind() == Kind::false_literal;
-  return decides.default_value != kNoNode &&
-         program.is_literal_false({maker.module, decides.default_value});
+  facts::Switches outer;
+  return !site.has_splat() && facts::is_switched_off_by(program, maker, switches, site, outer);
 }
 
 // What makes the loaders for the loop is the nearest function around it, or above that, which calls
 // the maker: every such function says no.
-bool every_way_says_no(const Program& program, FunctionRef maker, std::size_t parameter,
+bool every_way_says_no(const Program& program, FunctionRef maker, const facts::Switches& switches,
                        FunctionRef user, int depth) {
   bool makes = false;
   for (const CallRef& site : program.call_sites(maker)) {
     if (program.enclosing_function(site.ref()) != user) continue;
-    if (!says_no(program, maker, parameter, site)) return false;
+    if (!says_no(program, maker, switches, site)) return false;
     makes = true;
   }
   if (makes) return true;
@@ -54,7 +40,7 @@ bool every_way_says_no(const Program& program, FunctionRef maker, std::size_t pa
   const auto& callers = program.call_sites(user);
   return !callers.empty() &&
          std::all_of(callers.begin(), callers.end(), [&](const CallRef& caller) {
-           return every_way_says_no(program, maker, parameter,
+           return every_way_says_no(program, maker, switches,
                                     program.enclosing_function(caller.ref()), depth + 1);
          });
 }
@@ -70,6 +56,12 @@ bool means_training(Ref condition, bool holds, int depth = 0) {
     const std::string name = diagnose::lowered(diagnose::last_word(condition));
     return holds &&
            (name == "train" || name == "training" || name == "is_train" || name == "is_training");
+  }
+  if (condition.kind() == Kind::boolean) {  // distributed and split == "train"
+    const bool is_and = condition.module->tree()[condition.node].op == diagnose::Op::logical_and;
+    return is_and == holds &&
+           (means_training(condition.child(diagnose::Field::left), holds, depth + 1) ||
+            means_training(condition.child(diagnose::Field::right), holds, depth + 1));
   }
   if (condition.kind() != Kind::comparison) return false;
   const bool quoted =
@@ -104,9 +96,9 @@ bool is_sampler_left_out(const Program& program, Ref loop, const CallRef& sample
   const CallRef made = diagnose::made_at(program, sampler);
   const FunctionRef maker = program.enclosing_function(made.ref());
   if (!maker || maker.function->owner_class != kNoNode) return false;
-  const auto parameter = deciding_parameter(program, maker, made);
-  return parameter &&
-         every_way_says_no(program, maker, *parameter, program.enclosing_function(loop), 0);
+  const auto switches = facts::switches_around(program, maker, made.ref());
+  return !switches.empty() &&
+         every_way_says_no(program, maker, switches, program.enclosing_function(loop), 0);
 }
 
 }  // namespace bench::pitfalls

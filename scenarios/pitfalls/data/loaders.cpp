@@ -335,6 +335,10 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   if (function && says_evaluation(function.function->name)) return true;
   // `if val_mode:`, and the other branch of `if tag == "train"` and of `if train`.
   return program.under(loader.ref(), [&](Ref condition, bool holds) {
+    if (condition.kind() == Kind::not_expression) {  // the other branch of `if not is_test`
+      condition = condition.child(Field::argument);
+      holds = !holds;
+    }
     if (holds && asks_for_evaluation(condition)) return !is_shuffled(program, loader);
     if (!holds && names_training(condition)) return is_in_else_of(condition, loader);
     const std::string_view text = condition.text();

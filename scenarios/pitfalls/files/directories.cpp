@@ -256,7 +256,25 @@ bool asks_whether_it_is_there(const Program& program, Ref make) {
   return !guards.empty() && std::all_of(guards.begin(), guards.end(), asks_for_a_file);
 }
 
+namespace {
+
+// paths.make_all() above mp.spawn as well: a method that is given nothing makes what it made there.
+bool is_made_in_parent(const Program& program, const CallRef& make) {
+  const FunctionRef function = program.enclosing_function(make.ref());
+  if (!function || !asks_whether_it_is_there(program, make.ref())) return false;
+  const std::size_t own = function.function->owner_class != diagnose::kNoNode ? 1 : 0;
+  const auto& sites = program.call_sites(function);
+  return function.function->parameters.size() == own &&
+         std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+           return facts::only_before_ranks(program, site.ref()) &&
+                  is_unconditional(program, site.ref());
+         });
+}
+
+}  // namespace
+
 bool is_made_above(const Program& program, const CallRef& make) {
+  if (is_made_in_parent(program, make)) return true;
   const Ref mine = directory_made(program, make);
   if (!asks_whether_this_is_there(program, make, mine)) return false;
   const auto parts = parts_of(program, mine);

@@ -33,6 +33,12 @@ bool is_named_by_rank(const Program& program, const CallRef& call) {
   return false;
 }
 
+bool writes_results(const CallRef& call) {
+  for (const std::string_view name : {"savetxt", "save", "savez", "dump", "to_csv", "to_pickle"})
+    if (call.call->name == name) return true;
+  return false;
+}
+
 // torch.save(results, path), of what the loop collects.
 bool stores(const CallRef& call, const MetricSum& sum) {
   const Ref arguments = call.ref().child(diagnose::Field::arguments);
@@ -72,6 +78,29 @@ bool is_read_again(const Program& program, const CallRef& save) {
 
 }  // namespace
 
+namespace {
+
+// history = run_epoch(loader); pd.DataFrame(history).to_csv(f"valid_r{rank}.csv"); dist.barrier(),
+// in every function that calls the loop's own.
+bool goes_through_files_of_callers(const Program& program, FunctionRef function) {
+  const auto& sites = program.call_sites(function);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    const FunctionRef caller = program.enclosing_function(site.ref());
+    if (!caller || caller == function) return false;
+    const auto calls = facts::calls_in({caller.module, caller.function->body});
+    const auto is_below = [&](const CallRef& call) { return call.call->node > site.call->node; };
+    return std::any_of(calls.begin(), calls.end(),
+                       [&](const CallRef& call) {
+                         return is_below(call) && call.call->api == Api::barrier;
+                       }) &&
+           std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+             return is_below(call) && writes_results(call) && is_named_by_rank(program, call);
+           });
+  });
+}
+
+}  // namespace
+
 bool goes_through_files(const Program& program, Ref loop) {
   const FunctionRef function = program.enclosing_function(loop);
   if (!function) return false;
@@ -81,12 +110,13 @@ bool goes_through_files(const Program& program, Ref loop) {
   const bool waits = std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
     return call.call->api == Api::barrier || call.call->name == "synchronize";
   });
-  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-    const std::string_view name = call.call->name;
-    return (name == "savetxt" || name == "save" || name == "savez" || name == "dump") &&
-           (waits || stores(call, sum) || is_read_again(program, call)) &&
-           is_named_by_rank(program, call);
-  });
+  return std::any_of(calls.begin(), calls.end(),
+                     [&](const CallRef& call) {
+                       return writes_results(call) &&
+                              (waits || stores(call, sum) || is_read_again(program, call)) &&
+                              is_named_by_rank(program, call);
+                     }) ||
+         goes_through_files_of_callers(program, function);
 }
 
 }  // namespace bench::pitfalls

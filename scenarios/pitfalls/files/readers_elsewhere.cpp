@@ -1,12 +1,15 @@
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <initializer_list>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace bench::pitfalls {
 namespace {
@@ -152,6 +155,154 @@ bool is_loaded_beside(const Program& program) {
     if (load == std::string_view::npos || wrap >= load) return false;
     return !facts::contains(text, ".backward(") || only_reads_wrapper(text);
   });
+}
+
+namespace {
+
+// The function that holds the place in the text: its name, empty at the file's own level.
+std::string_view function_around(std::string_view text, std::size_t at) {
+  const std::size_t def = text.rfind("def ", at);
+  if (def == std::string_view::npos) return {};
+  const std::size_t line = text.rfind('\n', at) + 1;
+  if (depth_of(text.substr(line)) == 0) return {};
+  const std::string_view name = text.substr(def + 4);
+  return name.substr(0, name.find('('));
+}
+
+// net.load_state_dict(...) of a model in code, whose name the text gives no wrapper; the function
+// that it stands in. Nothing where all loads are of wrappers, optimizers and their kin.
+std::optional<std::string_view> bare_load(std::string_view text) {
+  constexpr std::string_view kLoad = ".load_state_dict(";
+  for (std::size_t load = text.find(kLoad); load != std::string_view::npos;
+       load = text.find(kLoad, load + 1)) {
+    const std::string name(name_before(text, load));
+    const bool of_others = says_any(name, {"opt", "sched", "scaler"});
+    if (is_in_comment(text, load) || of_others) continue;
+    if (!is_given_wrapper(text.substr(0, load), name)) return function_around(text, load);
+  }
+  return std::nullopt;
+}
+
+// Other ways to read weights, which may know of the keys or not.
+bool reads_in_another_way(std::string_view text) {
+  return has_code(text, {"load_checkpoint", "load_from_checkpoint", "load_pretrained",
+                         "load_weights", "load_model", "_load_state", ".load_state_dict,",
+                         "load_param", "jit.load(", "load_file("});
+}
+
+// Some other place than its definition has the name of the function.
+bool is_called_somewhere(const Program& program, const std::string& function) {
+  return program.any_in_project("calls or imports " + function, [&](std::string_view text) {
+    for (std::size_t at = text.find(function); at != std::string_view::npos;
+         at = text.find(function, at + 1))
+      if (!is_in_comment(text, at) && !text.substr(0, at).ends_with("def ")) return true;
+    return false;
+  });
+}
+
+// Functions of the project that load a state into a bare model, such as what they are given.
+std::vector<std::string> functions_that_load(const Program& program) {
+  std::vector<std::string> out;
+  program.where_in_project([&](std::string_view text) -> std::optional<std::uint32_t> {
+    if (const auto load = bare_load(text); load && !load->empty()) out.emplace_back(*load);
+    return std::nullopt;  // of every file
+  });
+  return out;
+}
+
+// torch.load(path)["weight"] in a file that the program does not import: what becomes of it is
+// open.
+bool is_read_beside(const Program& program) {
+  const auto& modules = program.modules();
+  return program.any_in_project(
+      "reads files beside " + program.root().path(), [&](std::string_view text) {
+        return may_load_file_of(program, text) &&
+               std::none_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+                 return module->tree().source() == text;
+               });
+      });
+}
+
+bool may_be_read_bare(const Program& program) {
+  const bool in_sight =
+      program.any_in_project("loads a state into a bare model", [](std::string_view text) {
+        const auto load = bare_load(text);
+        return reads_in_another_way(text) || (load && load->empty());
+      });
+  if (in_sight || is_read_beside(program)) return true;
+  const auto functions = functions_that_load(program);
+  return std::any_of(functions.begin(), functions.end(),
+                     [&](const std::string& each) { return is_called_somewhere(program, each); });
+}
+
+// best.pth of torch.save(state, os.path.join(folder, "best.pth")): what the program's files are
+// called.
+std::vector<std::string> names_of_saved_files(const Program& program) {
+  std::vector<std::string> out;
+  for (const CallRef& save : program.calls(diagnose::Api::torch_save)) {
+    const Ref path = save.argument(1, "f");
+    if (!path) continue;
+    const auto& tree = path.module->tree();
+    for (auto at = path.node; at < tree[path.node].last; ++at) {
+      if (tree[at].kind != diagnose::Kind::string) continue;
+      std::string name = tree.string_value(at).value_or("");
+      const std::string_view text = tree.text(at);  // f"best.pth" holds nothing else
+      if (name.empty() && text.starts_with("f") && !facts::contains(text, "{"))
+        name = text.substr(2, text.size() - 3);
+      const std::string file = name.substr(name.rfind('/') + 1);
+      if (file.find('.') != std::string::npos && !file.starts_with(".")) out.push_back(file);
+    }
+  }
+  return out;
+}
+
+// load_model(net, os.path.join(folder, "best.pth")) of a net that the text has wrapped.
+bool hands_wrapper_to_loader(std::string_view text, const std::string& file) {
+  constexpr std::size_t kNear = 200;
+  for (std::size_t at = text.find(file); at != std::string_view::npos;
+       at = text.find(file, at + 1)) {
+    const std::size_t begin = at < kNear ? 0 : at - kNear;
+    const std::size_t call = text.substr(0, at).rfind("load");
+    if (call == std::string_view::npos || call < begin || is_in_comment(text, at)) continue;
+    const std::string_view given = text.substr(text.find('(', call) + 1);
+    const std::string name(given.substr(0, given.find_first_of(",)")));
+    // Above the line: net = load_model(net, ...) gives the name anew.
+    if (is_given_wrapper(text.substr(0, text.rfind('\n', call) + 1), name)) return true;
+  }
+  return false;
+}
+
+bool is_loaded_by_name_into_wrapper(const Program& program) {
+  const auto files = names_of_saved_files(program);
+  return std::any_of(files.begin(), files.end(), [&](const std::string& file) {
+    return program.any_in_project("loads " + file + " into a wrapper", [&](std::string_view text) {
+      return hands_wrapper_to_loader(text, file);
+    });
+  });
+}
+
+// model.module.state_dict(): the program knows that its readers have bare models.
+bool saves_inner_states(const Program& program) {
+  const auto states = program.calls_named("state_dict");
+  return std::any_of(states.begin(), states.end(), [](const CallRef& state) {
+    return state.receiver() && state.receiver().text().ends_with(".module");
+  });
+}
+
+}  // namespace
+
+std::string why_no_bare_reader(const Program& program) {
+  const auto& modules = program.modules();
+  const bool stands_alone = !program.any_in_project(
+      "is no file that " + program.root().path() + " imports", [&](std::string_view text) {
+        return std::none_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+          return module->tree().source() == text;
+        });
+      });
+  if (stands_alone || saves_inner_states(program)) return {};
+  if (is_loaded_by_name_into_wrapper(program))
+    return "a file of the project loads it into a wrapper";
+  return may_be_read_bare(program) ? "" : "nothing in the project loads a state into a bare model";
 }
 
 }  // namespace bench::pitfalls

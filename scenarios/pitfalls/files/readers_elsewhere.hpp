@@ -3,6 +3,8 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <string>
+
 namespace bench::pitfalls {
 
 // test.py of train.py: a script beside this one, which neither trains nor saves the model, wraps it
@@ -20,5 +22,10 @@ bool is_loaded_elsewhere(const Program& program);
 // predict.py of train.py, infer/network.py of train/main.py: a file takes 'module.' off the keys,
 // and loads them into the bare model.
 bool is_stripped_elsewhere(const Program& program);
+
+// "nothing in the project loads a state into a bare model", or "a file of the project loads it into
+// a wrapper": why nobody may miss the keys. Empty where someone may, where the program saves the
+// inner model's state as well, and of a script that stands alone.
+std::string why_no_bare_reader(const Program& program);
 
 }  // namespace bench::pitfalls

@@ -2,6 +2,7 @@
 
 #include "diagnose/model/role_names.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/importers.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
 #include "scenarios/pitfalls/reach/unconditional.hpp"
 
@@ -140,6 +141,18 @@ bool in_one_run(const Program& program, Ref a, Ref b) {
   });
 }
 
+// def work(gpu): set_device(gpu), and a file that imports this one calls work(job.local_rank), if
+// in a function alone: what it gives may differ.
+bool is_called_by_importers(const Program& program, Ref binding) {
+  const auto function = program.enclosing_function(binding);
+  if (!function || function.function->parameters.empty()) return false;
+  const std::string name(function.function->name);
+  return facts::any_importer(
+      program, *function.module, "and calls " + name, [&](std::string_view text) {
+        return facts::contains(text, "." + name + "(") || facts::contains(text, " " + name + "(");
+      });
+}
+
 bool meets_join(const Program& program, Ref binding) {
   std::vector<CallRef> joins;
   for (const Api api : {Api::init_process_group, Api::deepspeed})
@@ -195,7 +208,8 @@ bool check_fixed_binding(const Program& program, Report& report) {
   for (const CallRef& binding : bindings) {
     if (facts::only_without_distribution(program, binding.ref()) ||
         facts::only_before_ranks(program, binding.ref()) ||
-        !facts::is_reachable(program, binding.ref()) || !meets_join(program, binding.ref()))
+        !facts::is_reachable(program, binding.ref()) || !meets_join(program, binding.ref()) ||
+        is_called_by_importers(program, binding.ref()))
       continue;
     in_no_trial(report.at(binding.argument(0, "device"), Confidence::likely,
                           "every rank binds the same device: all of them work on one GPU, and NCCL "

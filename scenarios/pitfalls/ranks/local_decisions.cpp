@@ -339,7 +339,8 @@ std::vector<Ref> decisions_behind(const Program& program, Ref condition, Ref rou
       may_be_agreed(program, condition.text(), condition, round))
     return out;
   for (const Assigned& change : changes) {
-    if (!is_of_truth(change.value)) continue;
+    if (!is_of_truth(change.value) || facts::only_without_distribution(program, change.value))
+      continue;
     for (const Guard& guard : program.guards(change.value))
       if (guard.holds && round.module->tree().contains(round.node, guard.condition.node))
         out.push_back(guard.condition);

@@ -67,10 +67,12 @@ class Doubts {
 
  private:
   bool starts_ranks();
+  bool is_put_aside();
   bool makes_wrapper();
 
   const Program& program_;
   std::optional<bool> ranks_;
+  std::optional<bool> put_aside_;
   std::optional<bool> wrapper_;
   std::optional<bool> one_by_setting_;
   std::optional<bool> reads_configs_;

@@ -1,6 +1,8 @@
 // What is not known of a program although findings rest on it: the members of Doubts, see
 // certainty.hpp.
 #include "diagnose/model/script_kind.hpp"
+#include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
+#include "scenarios/pitfalls/frameworks/prepared.hpp"
 #include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -8,6 +10,7 @@
 #include "scenarios/pitfalls/ranks/wrapped_ranks.hpp"
 #include "scenarios/pitfalls/reach/as_configured.hpp"
 #include "scenarios/pitfalls/reach/as_launched.hpp"
+#include "scenarios/pitfalls/reach/backups.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/tested_callers.hpp"
 
@@ -153,6 +156,11 @@ bool Doubts::starts_ranks() {
   return *ranks_;
 }
 
+bool Doubts::is_put_aside() {
+  if (!put_aside_) put_aside_ = is_backup(program_);
+  return *put_aside_;
+}
+
 bool Doubts::makes_wrapper() {
   if (wrapper_) return *wrapper_;
   const auto& wraps = program_.wraps();
@@ -168,6 +176,9 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
   const bool of_wrapper = is_listed(kOfWrapper, rule.id);
   if (is_listed(kOfSeveral, rule.id) && !(of_wrapper && program_.has_data_parallel()))
     if (auto why = one_process_as_launched(program_, where, !of_wrapper); !why.empty()) return why;
+  if ((is_listed(kOfSeveral, rule.id) || is_listed(kOfWrapper, rule.id)) &&
+      accelerate_wraps(program_))
+    if (auto why = one_process_of_accelerate(program_); !why.empty()) return why;
   if (!reads_configs_) reads_configs_ = may_read_configs(program_);
   if (!*reads_configs_) return {};
   const std::string why =
@@ -186,6 +197,7 @@ bool Doubts::one_by_setting(const Rule& rule) {
 
 std::string Doubts::about(const Rule& rule, Ref where) {
   if (diagnose::is_test(program_.root())) return "a test of the project may do so on purpose";
+  if (is_put_aside()) return "it lies in a folder of backups, and nothing here starts it";
   const bool of_wrapper = rule.id.starts_with("DP");
   if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
     return "nothing here makes an object of this class";

@@ -1,5 +1,6 @@
 #include "scenarios/pitfalls/wrappers/late_layers.hpp"
 
+#include "scenarios/pitfalls/metrics/metric_sums.hpp"
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -100,6 +101,23 @@ bool is_filled_above(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// model(batch) above mp.spawn(worker, args=(model, ...)): the ranks get it with its parameters.
+bool is_filled_before_ranks(const Program& program) {
+  for (const CallRef& spawn : program.calls(diagnose::Api::spawn)) {
+    const VariableNames given = variables_in(spawn.argument(1, "args"));
+    const diagnose::Module& module = *spawn.module;
+    const auto runs_one = [&](const diagnose::Call& made) {
+      const Ref model{&module, made.function};
+      return made.node < spawn.call->node && model.kind() == Kind::identifier &&
+             given.contains(std::string(model.text())) &&
+             program.enclosing_function({&module, made.node}) ==
+                 program.enclosing_function(spawn.ref());
+    };
+    if (std::any_of(module.calls().begin(), module.calls().end(), runs_one)) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 std::vector<LateLayers> calls_that_replace_layers(const Program& program) {
@@ -138,7 +156,8 @@ CallRef uninitialised_layer(const Program& program, const Wrap& wrap) {
   for (const ClassRef& cls : classes)
     for (const CallRef& call : facts::calls_in({cls.module, cls.cls->body}))
       if (waits_for_a_batch(program, call)) {
-        const bool is_filled = fills_itself(cls) || is_filled_above(program, wrap);
+        const bool is_filled =
+            fills_itself(cls) || is_filled_above(program, wrap) || is_filled_before_ranks(program);
         return is_filled || is_one_of_two(call) ? CallRef{} : call;
       }
   return {};
