@@ -279,6 +279,23 @@ bool is_given_the_same(const Program& program, const CallRef& a, const CallRef& 
                     });
 }
 
+// paths.root = other: what self.root says in the method changes behind its constructor.
+bool reads_what_changes(const Program& program, FunctionRef method) {
+  const auto is_changed = [&](const diagnose::AttributeDef& given) {
+    const FunctionRef setter = program.enclosing_function({given.module, given.def->target});
+    return !setter || setter.function->name != "__init__" || given.object != "self";
+  };
+  const Ref whole{method.module, method.function->node};
+  const auto& tree = method.module->tree();
+  for (diagnose::NodeId id = whole.node; id < tree[whole.node].last; ++id) {
+    const Ref part = whole.with(id);
+    if (part.kind() != Kind::attribute || part.child(Field::object).text() != "self") continue;
+    const auto& given = program.attribute_defs(part.child(Field::attribute).text());
+    if (std::any_of(given.begin(), given.end(), is_changed)) return true;
+  }
+  return false;
+}
+
 // paths = Paths("runs") beside paths.make_all(), and each other Paths(...) is given the same: what
 // the attributes of its objects say is one thing in the whole program.
 bool is_of_the_only_object(const Program& program, const CallRef& site, FunctionRef method) {
@@ -296,7 +313,7 @@ bool is_of_the_only_object(const Program& program, const CallRef& site, Function
     return call.call != made.call && owns_it(program.class_of_call(call)) &&
            !is_given_the_same(program, made, call);
   };
-  return owns_it(cls) &&
+  return owns_it(cls) && !reads_what_changes(program, method) &&
          std::none_of(program.modules().begin(), program.modules().end(),
                       [&](const diagnose::Module* module) {
                         const auto& calls = module->calls();
