@@ -7,6 +7,9 @@
 #include "scenarios/pitfalls/reach/as_launched.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <string>
+#include <utility>
 
 namespace bench::pitfalls {
 
@@ -113,30 +116,51 @@ void check_tasks_of_step(const LaunchLine& launch, Report& report) {
 }
 
 // mp.spawn(worker, nprocs=gpus) and its kin, where the line comes by: one process starts the ranks.
+// What the others run joins a group: a download in several processes is none.
 bool starts_ranks_itself(const Program& program, const LaunchLine& launch) {
-  const auto comes_by = [&](const CallRef& start) {
-    return facts::is_reachable(program, start.ref()) &&
+  const auto starts_ranks = [&](const CallRef& start) {
+    return facts::surely_starts_ranks(program, start) &&
+           facts::is_reachable(program, start.ref()) &&
            !facts::is_passed_by(program, launch, start.ref());
   };
   const auto spawns = program.calls(Api::spawn);
   const auto starts = facts::starts_of_processes(program);
-  return std::any_of(spawns.begin(), spawns.end(), comes_by) ||
-         std::any_of(starts.begin(), starts.end(), [&](const CallRef& start) {
-           return facts::may_start_a_rank(program, start) && comes_by(start);
-         });
+  return std::any_of(spawns.begin(), spawns.end(), starts_ranks) ||
+         std::any_of(starts.begin(), starts.end(), starts_ranks);
 }
 
-// The same of a shell script that is read for itself: what its line starts is a text.
+// The line may mean this file: from the folder that it stands in, or, of a script that is named
+// with its folder, from one above.
+bool means_file(const LaunchLine& launch, const std::string& file) {
+  namespace fs = std::filesystem;
+  const std::string script = launch.script_path();
+  fs::path base = fs::path(launch.file).parent_path();
+  const bool has_folder = script.find('/') != std::string::npos || !launch.folder.empty();
+  for (bool goes_on = true; goes_on; base = base.parent_path()) {
+    if ((base / launch.folder / script).lexically_normal() == fs::path(file).lexically_normal())
+      return true;
+    goes_on = has_folder && base.has_relative_path();
+  }
+  return false;
+}
+
+// The same of a shell script that is read for itself: what its line starts is read as a program.
 bool spawns_by_its_text(const Program& program, const LaunchLine& launch) {
-  const auto files = program.where_in_project([](std::string_view text) {
-    for (const std::string_view call : {"mp.spawn(", "multiprocessing.spawn("})
-      if (facts::contains(text, call)) return std::optional<std::uint32_t>(1);
-    return std::optional<std::uint32_t>();
+  if (!program.root().tree().source().empty()) return false;
+  constexpr std::size_t kMostBytes = 256U << 10;  // no file that people write is longer
+  const auto files = program.where_in_project([&](std::string_view text) {
+    std::optional<std::uint32_t> line;
+    if (text.size() > kMostBytes || !facts::contains(text, "init_process_group") ||
+        !facts::contains(text, "spawn("))
+      return line;
+    const diagnose::Module module("", "", std::string(text));
+    diagnose::ProgramInput input;
+    input.modules.push_back(&module);
+    if (starts_ranks_itself(Program(std::move(input)), launch)) line = 1;
+    return line;
   });
-  return std::any_of(files.begin(), files.end(), [&](const auto& file) {
-    const std::string& path = file.first;
-    return path.substr(path.rfind('/') + 1) == launch.script_name();
-  });
+  return std::any_of(files.begin(), files.end(),
+                     [&](const auto& file) { return means_file(launch, file.first); });
 }
 
 // torchrun train.py in a job of several GPUs: one process is the default, and not asked for.

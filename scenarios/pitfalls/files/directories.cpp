@@ -258,16 +258,82 @@ bool asks_whether_it_is_there(const Program& program, Ref make) {
 
 namespace {
 
+bool is_same_value(const Program& program, Ref a, Ref b) {
+  if (const auto text = program.string(a)) return text == program.string(b);
+  const auto& ours = program.sources(a);
+  const auto& theirs = program.sources(b);
+  return ours.size() == 1 && theirs.size() == 1 && ours.front().ref == theirs.front().ref &&
+         ours.front().how == theirs.front().how && ours.front().how != Source::How::loop_item &&
+         ours.front().element == theirs.front().element;
+}
+
+bool is_given_the_same(const Program& program, const CallRef& a, const CallRef& b) {
+  const auto ours = a.module->arguments(a.call->node);
+  const auto theirs = b.module->arguments(b.call->node);
+  return !a.has_splat() && !b.has_splat() &&
+         std::equal(ours.begin(), ours.end(), theirs.begin(), theirs.end(),
+                    [&](const diagnose::Argument& mine, const diagnose::Argument& other) {
+                      return mine.name == other.name &&
+                             is_same_value(program, a.ref().with(mine.value),
+                                           b.ref().with(other.value));
+                    });
+}
+
+// paths.root = other: what self.root says in the method changes behind its constructor.
+bool reads_what_changes(const Program& program, FunctionRef method) {
+  const auto is_changed = [&](const diagnose::AttributeDef& given) {
+    const FunctionRef setter = program.enclosing_function({given.module, given.def->target});
+    return !setter || setter.function->name != "__init__" || given.object != "self";
+  };
+  const Ref whole{method.module, method.function->node};
+  const auto& tree = method.module->tree();
+  for (diagnose::NodeId id = whole.node; id < tree[whole.node].last; ++id) {
+    const Ref part = whole.with(id);
+    if (part.kind() != Kind::attribute || part.child(Field::object).text() != "self") continue;
+    const auto& given = program.attribute_defs(part.child(Field::attribute).text());
+    if (std::any_of(given.begin(), given.end(), is_changed)) return true;
+  }
+  return false;
+}
+
+// paths = Paths("runs") beside paths.make_all(), and each other Paths(...) is given the same: what
+// the attributes of its objects say is one thing in the whole program.
+bool is_of_the_only_object(const Program& program, const CallRef& site, FunctionRef method) {
+  const auto& sources = program.sources(site.receiver());
+  if (sources.size() != 1 || sources.front().how != Source::How::value) return false;
+  const CallRef made = program.as_call(sources.front().ref);
+  const diagnose::ClassRef cls = made ? program.class_of_call(made) : diagnose::ClassRef{};
+  if (!cls || program.innermost_loop(made.ref()) ||
+      program.enclosing_function(made.ref()) != program.enclosing_function(site.ref()))
+    return false;
+  const auto owns_it = [&](diagnose::ClassRef each) {
+    return each && program.method(each, method.function->name) == method;
+  };
+  const auto is_another = [&](const CallRef& call) {
+    return call.call != made.call && owns_it(program.class_of_call(call)) &&
+           !is_given_the_same(program, made, call);
+  };
+  return owns_it(cls) && !reads_what_changes(program, method) &&
+         std::none_of(program.modules().begin(), program.modules().end(),
+                      [&](const diagnose::Module* module) {
+                        const auto& calls = module->calls();
+                        return std::any_of(calls.begin(), calls.end(), [&](const auto& call) {
+                          return is_another({module, &call});
+                        });
+                      });
+}
+
 // paths.make_all() above mp.spawn as well: a method that is given nothing makes what it made there.
 bool is_made_in_parent(const Program& program, const CallRef& make) {
   const FunctionRef function = program.enclosing_function(make.ref());
   if (!function || !asks_whether_it_is_there(program, make.ref())) return false;
-  const std::size_t own = function.function->owner_class != diagnose::kNoNode ? 1 : 0;
+  const bool is_method = function.function->owner_class != diagnose::kNoNode;
   const auto& sites = program.call_sites(function);
-  return function.function->parameters.size() == own &&
+  return function.function->parameters.size() == (is_method ? 1 : 0) &&
          std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
            return facts::only_before_ranks(program, site.ref()) &&
-                  is_unconditional(program, site.ref());
+                  is_unconditional(program, site.ref()) &&
+                  (!is_method || is_of_the_only_object(program, site, function));
          });
 }
 

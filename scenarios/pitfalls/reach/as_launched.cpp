@@ -210,6 +210,22 @@ bool may_start_a_rank(const Program& program, const CallRef& start) {
          });
 }
 
+bool surely_starts_ranks(const Program& program, const CallRef& start) {
+  Ref target = start.keyword("target");
+  if (!target && start.call->name != "Process") target = start.argument(0, "fn");
+  if (!target) return false;
+  const auto joins = [&](Ref function) {
+    return program.subtree_calls(
+        function, [](const CallRef& call) { return call.call->api == Api::init_process_group; });
+  };
+  if (const auto method = own_method(program, target))
+    return joins({method.module, method.function->node});
+  const auto& sources = program.sources(target);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+    return source.ref.kind() == Kind::function && joins(source.ref);
+  });
+}
+
 bool is_passed_by(const Program& program, const LaunchLine& launch, Ref node) {
   return Line(program, launch).passes_by(node);
 }

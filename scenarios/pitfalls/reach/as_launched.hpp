@@ -26,4 +26,8 @@ std::vector<CallRef> starts_of_processes(const Program& program);
 // of ranks nor calls what joins a group, as a writer of files does.
 bool may_start_a_rank(const Program& program, const CallRef& start);
 
+// What mp.spawn(...) or one of them runs is a function at hand that joins a process group, or calls
+// what does.
+bool surely_starts_ranks(const Program& program, const CallRef& start);
+
 }  // namespace bench::pitfalls::facts

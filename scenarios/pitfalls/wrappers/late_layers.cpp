@@ -101,15 +101,23 @@ bool is_filled_above(const Program& program, const Wrap& wrap) {
   return false;
 }
 
+// The name stands for the object that is wrapped, and for no other.
+bool is_wrapped_object(const Program& program, const Wrap& wrap, Ref name) {
+  const auto& ours = program.module_sources(wrap.module);
+  const auto& theirs = program.module_sources(name);
+  return ours.size() == 1 && theirs.size() == 1 && ours.front().ref == theirs.front().ref &&
+         ours.front().how == theirs.front().how && ours.front().element == theirs.front().element;
+}
+
 // model(batch) above mp.spawn(worker, args=(model, ...)): the ranks get it with its parameters.
-bool is_filled_before_ranks(const Program& program) {
+bool is_filled_before_ranks(const Program& program, const Wrap& wrap) {
   for (const CallRef& spawn : program.calls(diagnose::Api::spawn)) {
     const VariableNames given = variables_in(spawn.argument(1, "args"));
     const diagnose::Module& module = *spawn.module;
     const auto runs_one = [&](const diagnose::Call& made) {
       const Ref model{&module, made.function};
       return made.node < spawn.call->node && model.kind() == Kind::identifier &&
-             given.contains(std::string(model.text())) &&
+             given.contains(std::string(model.text())) && is_wrapped_object(program, wrap, model) &&
              program.enclosing_function({&module, made.node}) ==
                  program.enclosing_function(spawn.ref());
     };
@@ -156,8 +164,8 @@ CallRef uninitialised_layer(const Program& program, const Wrap& wrap) {
   for (const ClassRef& cls : classes)
     for (const CallRef& call : facts::calls_in({cls.module, cls.cls->body}))
       if (waits_for_a_batch(program, call)) {
-        const bool is_filled =
-            fills_itself(cls) || is_filled_above(program, wrap) || is_filled_before_ranks(program);
+        const bool is_filled = fills_itself(cls) || is_filled_above(program, wrap) ||
+                               is_filled_before_ranks(program, wrap);
         return is_filled || is_one_of_two(call) ? CallRef{} : call;
       }
   return {};
