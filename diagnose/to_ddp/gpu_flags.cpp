@@ -67,6 +67,7 @@ Ref value_of_flag(const Program& program, Ref condition) {
 bool asks_for_group(const Program& program, Ref condition) {
   constexpr std::string_view kAsked = "is_initialized(";
   if (contains(condition.text(), kAsked)) return true;
+  if (condition.kind() == Kind::not_expression) condition = condition.child(Field::argument);
   const Ref value = only_value(program, condition);
   return value && contains(value.text(), kAsked);
 }
