@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/entry.hpp"
 
+#include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -34,6 +35,7 @@ class Finder {
       block = inner;
     }
     if (first != kNoNode) return {at(first), {}};
+    if (const Ref commands = commands_of_class(program_)) return {commands, commands};
     if (const NodeId offered = first_where_offered(); offered != kNoNode) return {at(offered), {}};
     return under_guard();
   }
@@ -161,6 +163,20 @@ class Finder {
 };
 
 }  // namespace
+
+Ref commands_of_class(const Program& program) {
+  for (const CallRef& fire : program.calls_named("Fire")) {
+    const Ref component = fire.argument(0, "component");
+    if (!component || fire.module != &program.root()) continue;
+    const CallRef made = program.as_call(component);
+    const auto& classes = fire.module->classes();
+    if (std::any_of(classes.begin(), classes.end(), [&](const Class& cls) {
+          return component.text() == cls.name || (made && program.class_of_call(made).cls == &cls);
+        }))
+      return pitfalls::statement_of(fire.ref());
+  }
+  return {};
+}
 
 DdpEntry ddp_entry(const Program& program, const std::vector<Ref>& needs) {
   return Finder(program, needs).find();

@@ -37,9 +37,8 @@ bool are_of_one_scope(const Program& program, Ref value, Ref condition) {
          condition.text().starts_with("self.");
 }
 
-}  // namespace
-
-Ref value_of_flag(const Program& program, Ref condition) {
+// What the flag is given, alone or until it is known, in the same function or class.
+Ref only_value(const Program& program, Ref condition) {
   if (!is_name(condition)) return {};
   Ref value;
   for (const Source& source : program.sources(condition)) {
@@ -49,7 +48,7 @@ Ref value_of_flag(const Program& program, Ref condition) {
     if (value && value != whole) return {};
     value = whole;
   }
-  if (!value || (value.kind() != Kind::comparison && value.kind() != Kind::boolean)) return {};
+  if (!value) return {};
   const auto& tree = value.module->tree();
   const NodeId up = tree[value.node].parent;
   const bool is_given =
@@ -57,10 +56,19 @@ Ref value_of_flag(const Program& program, Ref condition) {
   return is_given && are_of_one_scope(program, value, condition) ? value : Ref{};
 }
 
+}  // namespace
+
+Ref value_of_flag(const Program& program, Ref condition) {
+  const Ref value = only_value(program, condition);
+  const bool is_test = value && (value.kind() == Kind::comparison || value.kind() == Kind::boolean);
+  return is_test ? value : Ref{};
+}
+
 bool asks_for_group(const Program& program, Ref condition) {
   constexpr std::string_view kAsked = "is_initialized(";
   if (contains(condition.text(), kAsked)) return true;
-  const Ref value = value_of_flag(program, condition);
+  if (condition.kind() == Kind::not_expression) condition = condition.child(Field::argument);
+  const Ref value = only_value(program, condition);
   return value && contains(value.text(), kAsked);
 }
 

@@ -11,7 +11,7 @@ namespace bench::diagnose {
 // Empty for other conditions.
 Ref value_of_flag(const Program& program, Ref condition);
 
-// The condition says that there is a process group, or is a flag that does.
+// The condition asks whether there is a process group, or is a flag that does. Also `not flag`.
 bool asks_for_group(const Program& program, Ref condition);
 
 // if len(gpus) > 1: net = DDP(net); self.is_parallel = True: the flag says whether there is a

@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/parts.hpp"
 
+#include "diagnose/to_ddp/entry.hpp"
 #include "diagnose/to_ddp/gpu_flags.hpp"
 #include "diagnose/to_ddp/idle_wraps.hpp"
 #include "diagnose/to_ddp/launch_flags.hpp"
@@ -8,6 +9,7 @@
 #include "diagnose/to_ddp/output_paths.hpp"
 #include "diagnose/to_ddp/parameterless.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
+#include "diagnose/to_ddp/remaining/before_group.hpp"
 #include "scenarios/pitfalls/data/loaders.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
@@ -184,19 +186,24 @@ bool counts_devices(const Program& program, Ref condition) {
 
 void add_condition(const Program& program, const Guard& guard, Parts& out);
 
+// The script joins its group above what the flag is given, in every run that comes there.
+bool is_given_in_group(const Program& program, Ref value, const Parts& parts) {
+  std::vector<Ref> needs = {value};
+  for (const Wrap* wrap : parts.wraps) needs.push_back(wrap->call.ref());
+  for (const CallRef& loader : parts.loaders) needs.push_back(loader.ref());
+  const Ref entry = ddp_entry(program, needs).first;
+  return entry && (entry == commands_of_class(program) || is_surely_below(program, entry, value));
+}
+
 // self.is_parallel = args.num_gpu > 1: all that reads the flag has to follow the wrapper, so what
-// it is given asks for the group. False where the condition is no such flag.
+// it is given asks for the group. False where the condition is no such flag, is given something
+// else than an answer about GPUs, or perhaps before there is a group.
 bool add_flag(const Program& program, const Guard& guard, Parts& out) {
   const Ref value = value_of_flag(program, guard.condition);
-  if (!value || counts_devices(program, value)) return false;
-  const std::size_t before = out.conditions.size();
+  if (!value || !asks_for_gpus(value.text()) || counts_devices(program, value) ||
+      !is_given_in_group(program, value, out))
+    return false;
   add_condition(program, {value, guard.holds}, out);
-  if (out.conditions.size() == before && asks_for_gpus(guard.condition.text()) &&
-      std::none_of(out.conditions.begin(), out.conditions.end(), [&](const GpuCondition& each) {
-        return value.module == each.condition.module &&
-               value.module->tree().contains(value.node, each.condition.node);
-      }))
-    out.conditions.push_back({value, guard.holds});
   return true;
 }
 

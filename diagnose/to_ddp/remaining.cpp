@@ -2,6 +2,7 @@
 
 #include "diagnose/to_ddp/remaining/before_group.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "diagnose/to_ddp/sync_batch_norm.hpp"
 #include "diagnose/to_ddp/trains.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
@@ -116,6 +117,7 @@ std::vector<Entry> entries_of(const Left& left) {
 }  // namespace
 
 void Left::tell(Harm harm, std::vector<Ref> places, std::string text) {
+  std::erase_if(places, [&](Ref place) { return is_of_old_sync(program, *place.module); });
   if (places.empty()) return;
   for (Told& each : told_by_group(program, {harm, std::move(places), std::move(text)}))
     told.push_back(std::move(each));

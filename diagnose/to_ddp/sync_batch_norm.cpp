@@ -1,5 +1,6 @@
 #include "diagnose/to_ddp/sync_batch_norm.hpp"
 
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 
 #include <algorithm>
@@ -17,12 +18,27 @@ bool runs_callbacks(const Module& module, const Function& function) {
   });
 }
 
-// from sync_batchnorm import convert_model, whether its file is at hand or not.
+// sync_batchnorm/batchnorm.py, lib.nn.modules.batchnorm.convert_model
+bool is_of_package(std::string_view path) { return contains(path, "batchnorm"); }
+
+// mod = SynchronizedBatchNorm2d(module.num_features)
+bool makes_synchronised(const FunctionRef& function) {
+  const auto calls = pitfalls::facts::calls_in({function.module, function.function->body});
+  return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return call.call->name.starts_with("SynchronizedBatchNorm");
+  });
+}
+
+// from sync_batchnorm import convert_model, whether its file is at hand or not; a momentum beside
+// the model is of no such function.
 bool converts_layers(const Program& program, const CallRef& call) {
+  if (call.has_splat() || pitfalls::facts::arguments_of(call).size() != 1) return false;
   const FunctionRef callee = program.callee(call);
-  if (!callee) return contains(call.call->path, "sync_batchnorm");
-  return contains(callee.module->tree().text(callee.function->body), "SynchronizedBatchNorm") &&
-         program.enclosing_function(call.ref()) != callee;
+  if (!callee) return is_of_package(call.call->path);
+  return program.enclosing_function(call.ref()) != callee &&
+         (makes_synchronised(callee) ||
+          (is_of_package(callee.module->path()) &&
+           contains(callee.module->tree().text(callee.function->body), "SynchronizedBatchNorm")));
 }
 
 // model of model = DataParallel(model) for patch_replication_callback(model), in the same branch.
@@ -49,6 +65,12 @@ bool only_runs_callbacks(const Program& program, const ClassRef& own) {
     any = true;
   }
   return any;
+}
+
+bool is_of_old_sync(const Program& program, const Module& file) {
+  const std::string_view text = file.tree().source();
+  return &file != &program.root() && (contains(text, "class _SynchronizedBatchNorm(") ||
+                                      contains(text, "def execute_replication_callbacks("));
 }
 
 bool wraps_again(const Program& program, const Wrap& wrap) {

@@ -13,6 +13,9 @@ namespace bench::diagnose {
 // PyTorch's in all else.
 bool only_runs_callbacks(const Program& program, const ClassRef& own);
 
+// The file is one of the package's, which serves DataParallel and may stay as it is.
+bool is_of_old_sync(const Program& program, const Module& file);
+
 // if isinstance(module, DataParallel): DataParallelWithCallback(...): around the model of another
 // wrapper, which the script has to make first.
 bool wraps_again(const Program& program, const Wrap& wrap);

@@ -81,6 +81,30 @@ TEST(ToDdpModes, LeavesOtherFlagsAlone) {
   EXPECT_TOLD(text("self.is_parallel = len(args.gpus)"), "self.is_parallel = len(args.gpus)\n");
 }
 
+// All that stands in the script: the flag is the group's, and no option.
+TEST(ToDdpModes, KnowsTheFlagOfTheGroup) {
+  const Script script{.above = "many = len(gpus) > 1\n",
+                      .wrap = "if many:\n    model = nn.DataParallel(model)\n"};
+  EXPECT_TOLD(rewritten_text(script), "many = dist.is_initialized()\n");
+  const std::string multi = "multi_gpu = len(gpus) > 1\n";
+  EXPECT_SILENT(
+      told({.above = multi, .wrap = "if multi_gpu:\n    model = nn.DataParallel(model)\n"}),
+      "the wrapper stands under");
+  const Script negated{.above = "one_gpu = len(gpus) == 1\n",
+                       .wrap = "if not one_gpu:\n    model = nn.DataParallel(model)\n"};
+  EXPECT_TOLD(rewritten_text(negated), "one_gpu = not dist.is_initialized()\n");
+  EXPECT_SILENT(told(negated), "the wrapper stands under");
+}
+
+// Of a flag that asks for something else, only the test at the wrapper changes.
+TEST(ToDdpModes, ChangesOnlyFlagsThatAskForGpus) {
+  const std::string text =
+      rewritten_text({.above = "parallel = phase == 'train'\n",
+                      .wrap = "if parallel:\n    model = nn.DataParallel(model)\n"});
+  EXPECT_TOLD(text, "parallel = phase == 'train'\n");
+  EXPECT_TOLD(text, "if dist.is_initialized():\n    model = DistributedDataParallel(");
+}
+
 TEST(ToDdpModes, TellsReadersOfAFlagThatCannotFollow) {
   Files files = trainer("self.is_parallel = args.is_parallel", "len(args.num_gpu) > 1");
   EXPECT_TOLD(listed(left_of(files)), "every run wraps the model now, and this still asks");
@@ -133,6 +157,22 @@ TEST(ToDdpModes, TellsKeysOfOtherScripts) {
   EXPECT_SILENT(list("", load), "that another script wrote on one GPU");
   EXPECT_SILENT(list(wrapped, "model.load_state_dict(torch.load(path)['state'])\n"),
                 "that another script wrote on one GPU");
+}
+
+// The program's own class writes the file, out of sight.
+TEST(ToDdpModes, KnowsCheckpointsOfAnOwnClass) {
+  const auto list = [](const std::string& kept) {
+    return told({.above = "class CheckpointIO:\n"
+                          "    def __init__(self, **modules):\n"
+                          "        self.modules = modules\n"
+                          "    def save(self, path):\n"
+                          "        write({k: v.state_dict() for k, v in self.modules.items()}, "
+                          "path)\n",
+                 .wrap = "if len(gpus) > 1:\n    model = nn.DataParallel(model)\n",
+                 .before = kept + "model.load_state_dict(torch.load(path)['state'])\n"});
+  };
+  EXPECT_SILENT(list("io = CheckpointIO(model=model)\n"), "that another script wrote on one GPU");
+  EXPECT_TOLD(list(""), "that another script wrote on one GPU");
 }
 
 // for p in model.parameters(): p.requires_grad = False of another class's model.
@@ -200,6 +240,36 @@ TEST(ToDdpModes, FollowsAClassThatTheCommandLineRuns) {
   }
 }
 
+// The constructor runs for every command, and each of them wraps.
+TEST(ToDdpModes, JoinsAboveTheCommandsOfAClass) {
+  const std::string text = rewritten({{"train.py",
+                                       "import fire\n"
+                                       "import torch\n"
+                                       "from torch import nn\n"
+                                       "from torch.utils.data import DataLoader\n"
+                                       "class Runner:\n"
+                                       "    def __init__(self, gpus='0,1'):\n"
+                                       "        self.is_parallel = len(gpus.split(',')) > 1\n"
+                                       "    def build(self):\n"
+                                       "        net = nn.Linear(8, 8).cuda()\n"
+                                       "        if self.is_parallel:\n"
+                                       "            net = nn.DataParallel(net)\n"
+                                       "        return net\n"
+                                       "    def train(self):\n"
+                                       "        net = self.build()\n"
+                                       "        opt = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+                                       "        for x in DataLoader(data, 64, shuffle=True):\n"
+                                       "            net(x).mean().backward()\n"
+                                       "            opt.step()\n"
+                                       "    def test(self):\n"
+                                       "        print(self.build().module)\n"
+                                       "if __name__ == '__main__':\n"
+                                       "    fire.Fire(Runner)\n"}})
+                               .texts.at("train.py");
+  EXPECT_TOLD(text, "self.is_parallel = dist.is_initialized()\n");
+  EXPECT_TOLD(text, "    dist.init_process_group(\"nccl\")\n    fire.Fire(Runner)\n");
+}
+
 constexpr const char* kReplicate =
     "import functools\n"
     "from torch.nn.parallel.data_parallel import DataParallel\n"
@@ -254,6 +324,29 @@ TEST(ToDdpModes, SynchronisesTheOldBatchNormBetweenRanks) {
   EXPECT_TOLD(optional, "    patch_replication_callback(model)\n");
 }
 
+// Functions of that name that do something else.
+TEST(ToDdpModes, KeepsOtherConversions) {
+  const auto text = [](const std::string& body, const std::string& call) {
+    return rewritten_text({.above = "from utils import convert_model\n",
+                           .wrap = "model = " + call + "\nmodel = nn.DataParallel(model)\n"},
+                          {{"utils.py", "def convert_model(model, momentum=0.1):\n" + body}});
+  };
+  const std::string makes = "    return SynchronizedBatchNorm2d(model)\n";
+  EXPECT_TOLD(text(makes, "convert_model(model)"), "convert_sync_batchnorm");
+  EXPECT_SILENT(text(makes, "convert_model(model, 0.01)"), "convert_sync_batchnorm");
+  EXPECT_SILENT(
+      text("    'SynchronizedBatchNorm stays.'\n    return nn.SiLU()\n", "convert_model(model)"),
+      "convert_sync_batchnorm");
+}
+
+TEST(ToDdpModes, TellsNothingOfThePackageItself) {
+  EXPECT_SILENT(told({.above = "from sync_batchnorm import convert_model, "
+                               "DataParallelWithCallback\n",
+                      .wrap = "model = DataParallelWithCallback(convert_model(model))\n"},
+                     {{"sync_batchnorm.py", kReplicate}}),
+                "sync_batchnorm.py");
+}
+
 // A DataParallel that scatters in a way of its own is refused still.
 TEST(ToDdpModes, RefusesWhatDoesMoreThanCallbacks) {
   std::string own = kReplicate;
@@ -286,6 +379,21 @@ TEST(ToDdpModes, TellsWrappersThatACallPutsIntoAFile) {
   EXPECT_SILENT(list("self.model.state_dict()"), "is pickled into this file");
 }
 
+TEST(ToDdpModes, FollowsNoFunctionsThatUnwrap) {
+  const auto list = [](const std::string& test, const std::string& other) {
+    return told({.above = "def unwrap(net):\n    if " + test + ":\n        return net.module\n" +
+                          other + "def state(net):\n    return {'net': unwrap(net)}\n",
+                 .end = "torch.save(unwrap(model), 'net.pt')\n"
+                        "torch.save(state(model), 'state.pt')\n"});
+  };
+  EXPECT_SILENT(list("isinstance(net, nn.DataParallel)", "    return net\n"), "is pickled into");
+  EXPECT_SILENT(list("hasattr(net, 'module')", "    else:\n        return net\n"),
+                "is pickled into");
+  EXPECT_TOLD(told({.above = "def state(net):\n    return {'net': net}\n",
+                    .end = "torch.save(state(model), 'state.pt')\n"}),
+              "is pickled into");
+}
+
 TEST(ToDdpModes, TellsLayersThatRunAroundTheWrapper) {
   const auto list = [](const std::string& call) {
     return told({.above = "class Gan(nn.Module):\n"
@@ -303,8 +411,10 @@ TEST(ToDdpModes, TellsLayersThatRunAroundTheWrapper) {
                  .wrap = "parallel = nn.DataParallel(model)\n",
                  .loss = call});
   };
-  EXPECT_TOLD(list("parallel(x).mean() + model.critic_loss(x)"),
-              "runs layers of it (`self.critic`, train.py:");
+  const std::string apart = "parallel(x).mean()\n        model.critic_loss(x).backward()";
+  EXPECT_TOLD(list(apart), "runs layers of it (`self.critic`, train.py:");
+  // DDP is told of a parameter once in a backward pass, whichever ways lead to it.
+  EXPECT_SILENT(list("parallel(x).mean() + model.critic_loss(x)"), "around the wrapper's forward");
   EXPECT_SILENT(list("parallel(x).mean() + model.scale_loss(x)"), "around the wrapper's forward");
 }
 

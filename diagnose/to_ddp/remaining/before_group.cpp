@@ -60,11 +60,15 @@ std::string asking_environment(const Program& program, std::string text, Ref pla
 
 }  // namespace
 
+bool is_surely_below(const Program& program, Ref above, Ref place) {
+  std::set<const Function*> seen;
+  return is_below(program, above, place, seen);
+}
+
 bool is_joined_above(const Program& program, Ref place) {
   const auto joins = program.calls(Api::init_process_group);
   return std::any_of(joins.begin(), joins.end(), [&](const CallRef& join) {
-    std::set<const Function*> seen;
-    return is_below(program, join.ref(), place, seen) ||
+    return is_surely_below(program, join.ref(), place) ||
            is_below_helper(program, join.ref(), place);
   });
 }

@@ -15,4 +15,7 @@ bool is_joined_above(const Program& program, Ref place);
 // above it too.
 std::vector<Told> told_by_group(const Program& program, Told told);
 
+// `place` runs below `above` in every run: further down in its function, or called only from there.
+bool is_surely_below(const Program& program, Ref above, Ref place);
+
 }  // namespace bench::diagnose

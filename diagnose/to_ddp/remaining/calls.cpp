@@ -119,6 +119,28 @@ Ref layer_run_by(const Program& program, const ClassRef& cls, const FunctionRef&
   return {};
 }
 
+// A backward pass comes to the layers by this call alone: it starts in the method, or from a loss
+// that no forward pass of the wrapper is part of. The passes of one backward pass are counted once.
+bool has_backward_of_its_own(const Program& program, const CallRef& call, const FunctionRef& method,
+                             const Wrap& wrap) {
+  if (program.subtree_calls({method.module, method.function->body},
+                            [](const CallRef& each) { return each.call->name == "backward"; }))
+    return true;
+  const auto backwards = program.calls_named("backward");
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    const Ref loss = pitfalls::facts::loss_of(backward);
+    if (!loss || program.enclosing_function(loss) != program.enclosing_function(call.ref()))
+      return false;
+    const auto behind =
+        pitfalls::facts::calls_behind(program, loss, [&](Ref each) { return each == call.ref(); });
+    return std::find(behind.begin(), behind.end(), call.ref()) != behind.end() &&
+           std::none_of(behind.begin(), behind.end(), [&](Ref each) {
+             const CallRef pass = program.as_call(each);
+             return pass && program.wrap_of({pass.module, pass.call->function}) == &wrap;
+           });
+  });
+}
+
 // gan.critic_loss(x) in training, after parallel = DDP(gan): the bare model, whose layers run
 // there.
 Ref layer_run_around(const Program& program, const CallRef& call, const Wrap& wrap) {
@@ -134,7 +156,8 @@ Ref layer_run_around(const Program& program, const CallRef& call, const Wrap& wr
       program.is_evaluation(call.ref()))
     return {};
   for (const ClassRef& cls : wrap.classes)
-    if (const FunctionRef method = program.method(cls, call.call->name))
+    if (const FunctionRef method = program.method(cls, call.call->name);
+        method && has_backward_of_its_own(program, call, method, wrap))
       if (const Ref layer = layer_run_by(program, cls, method)) return layer;
   return {};
 }

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/files/readers_elsewhere.hpp"
 #include "scenarios/pitfalls/files/saved_states.hpp"
 #include "scenarios/pitfalls/files/state_keys.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -123,6 +124,25 @@ bool is_from_file(const Program& program, const CallRef& load) {
   });
 }
 
+// CheckpointIO(folder, model=model) of a class of the program that takes states: the program writes
+// the file of this model itself, wherever the class keeps it.
+bool is_saved_by_own_class(const Program& program, const Wrap& wrap) {
+  const auto modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const Module* module) {
+    const auto& calls = module->calls();
+    return std::any_of(calls.begin(), calls.end(), [&](const Call& made) {
+      const CallRef call{module, &made};
+      const ClassRef cls = program.class_of_call(call);
+      if (!cls || program.derives_from(cls, Api::module_class) ||
+          !holds_any(cls.module->tree().text(cls.cls->body), {".state_dict("}))
+        return false;
+      const auto given = pitfalls::facts::arguments_of(call);
+      return std::any_of(given.begin(), given.end(),
+                         [&](Ref each) { return program.wrap_of(each) == &wrap; });
+    });
+  });
+}
+
 }  // namespace
 
 void tell_old_tests_of_gpus(Left& left) {
@@ -165,6 +185,7 @@ void tell_keys_of_others(Left& left) {
     if (wrap != nullptr && wrap->kind == Wrapper::ddp && !strict && is_from_file(program, load) &&
         std::find(saved.begin(), saved.end(), wrap) == saved.end() &&
         was_made_on_several_gpus(program, *wrap) && left.is_run(load.ref()) &&
+        !is_saved_by_own_class(program, *wrap) &&
         program.runs_before(wrap->call.ref(), load.ref()) &&
         !asks_for_wrapper(program, load.ref(), load.receiver()))
       places.push_back(load.ref());

@@ -175,6 +175,14 @@ std::vector<FunctionRef> run_by(const Program& program, const CallRef& call) {
   return out;
 }
 
+// if isinstance(model, DataParallel): return model.module, and `return model` below: the function
+// asks for the wrapper itself.
+bool is_unwrapped_there(const Program& program, Ref object) {
+  const FunctionRef function = program.enclosing_function(object);
+  return function && pitfalls::facts::contains(object.module->tree().text(function.function->body),
+                                               std::string(object.text()) + ".module");
+}
+
 // The objects in what is saved that calls of the program's own have put there: self.model of
 // `def state(self): return {"model": self.model}` for {"baseline": baseline.state()}.
 void add_given_objects(const Program& program, Ref value, int depth, bool is_given,
@@ -191,7 +199,7 @@ void add_given_objects(const Program& program, Ref value, int depth, bool is_giv
       if (!each.function->makes_object())
         for (const NodeId returned : each.function->returns)
           add_given_objects(program, {each.module, returned}, depth + 1, true, out);
-  } else if (is_given && stands_for_object(value)) {
+  } else if (is_given && stands_for_object(value) && !is_unwrapped_there(program, value)) {
     if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
   }
 }
