@@ -305,14 +305,16 @@ TEST(ToDdpRemaining, LeavesWhatIsPairedWithBatchesByTheirNumber) {
 }
 
 TEST(ToDdpRemaining, TellsLoadersOfRunsThatEvaluateBesideTraining) {
-  const auto list = told(
-      {.above =
-           "if args.evaluate_during_training:\n"
-           "    loader = DataLoader(data, batch_size=64, sampler=WeightedRandomSampler(w, 9))\n"
-           "else:\n"
-           "    loader = DataLoader(data, batch_size=64, sampler=WeightedRandomSampler(v, 9))\n",
-       .loader = ""});
-  EXPECT_TOLD(list, "train.py:8");
+  const auto with = [](const std::string& flag) {
+    return told({.above = "if args." + flag +
+                          ":\n"
+                          "    train_loader = DataLoader(data, 64, sampler=Weighted(w, 9))\n"
+                          "else:\n"
+                          "    train_loader = Other(data)\n",
+                 .loader = "loader = train_loader\n"});
+  };
+  EXPECT_TOLD(with("evaluate_during_training"), "knows no ranks");
+  EXPECT_SILENT(with("evaluate"), "knows no ranks");
 }
 
 TEST(ToDdpRemaining, LeavesLoadersOfTheBranchForTests) {

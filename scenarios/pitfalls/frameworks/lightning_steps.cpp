@@ -26,7 +26,11 @@ namespace {
 bool optimizes_by_hand(const ClassRef& cls) {
   const std::string_view text = cls.module->text(cls.cls->node);
   const std::size_t at = text.find("automatic_optimization");
-  return at != std::string_view::npos && text.find("False", at) != std::string_view::npos;
+  if (at == std::string_view::npos) return false;
+  const std::string_view rest = text.substr(at);
+  return rest.starts_with("automatic_optimization = False") ||
+         (rest.starts_with("automatic_optimization(") &&
+          facts::contains(rest.substr(0, rest.find("def ")), "return False"));
 }
 
 std::vector<CallRef> calls_of_step(const FunctionRef& step) {
@@ -49,7 +53,8 @@ bool returns_nothing(Ref statement) {
 bool may_agree(const Program& program, const std::vector<CallRef>& calls, Ref statement) {
   const auto asks = [](const CallRef& call) {
     return diagnose::is_collective(call.call->api) ||
-           says_any(call.call->name, {"reduce", "gather", "broadcast", "agree"});
+           says_any(call.call->name, {"reduce", "gather", "broadcast", "agree", "sync", "dist",
+                                      "world", "global", "across", "ranks"});
   };
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     return call.call->node < statement.node &&
@@ -63,6 +68,7 @@ bool is_of_own_batch(const Guard& guard, Ref statement) {
   const auto& tree = statement.module->tree();
   return depends_on_local_data(text) && !facts::contains(text, "norm") &&
          !facts::contains(text, "param") && !facts::contains(text, "grad") &&
+         !facts::contains(text, "weight") &&
          tree.contains(tree[guard.condition.node].parent, statement.node);
 }
 
@@ -94,9 +100,22 @@ bool scales_losses(const Program& program) {
   });
 }
 
-}  // namespace
+// if self.trainer.world_size == 1 and ..., and below if not is_initialized(): of runs without
+// ranks.
+bool counts_processes(const Guard& guard) {
+  const std::string_view text = guard.condition.text();
+  return facts::contains(text, "world_size") || facts::contains(text, "num_devices") ||
+         facts::contains(text, "is_initialized");
+}
 
-namespace {
+// A pass back through a loss of zero, above the return in the same branch.
+bool passes_back_before(const std::vector<CallRef>& calls, const Guard& guard, Ref statement) {
+  const auto& tree = statement.module->tree();
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    return call.call->name.ends_with("backward") && call.call->node < statement.node &&
+           tree.contains(tree[guard.condition.node].parent, call.call->node);
+  });
+}
 
 std::vector<Ref> skipped_lightning_steps(const Program& program) {
   std::vector<Ref> out;
@@ -112,8 +131,11 @@ std::vector<Ref> skipped_lightning_steps(const Program& program) {
           may_agree(program, calls, statement))
         continue;
       const auto guards = program.guards(statement);
-      if (std::any_of(guards.begin(), guards.end(),
-                      [&](const Guard& guard) { return is_of_own_batch(guard, statement); }))
+      if (std::none_of(guards.begin(), guards.end(), counts_processes) &&
+          std::any_of(guards.begin(), guards.end(), [&](const Guard& guard) {
+            return is_of_own_batch(guard, statement) &&
+                   !passes_back_before(calls, guard, statement);
+          }))
         out.push_back(statement);
     }
   }
