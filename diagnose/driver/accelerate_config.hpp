@@ -10,9 +10,9 @@
 namespace bench::diagnose {
 
 // Adds num_processes and num_machines of the file, and use_deepspeed, as if they were flags of the
-// line, which go before the file's where it has them. The file is looked for in the line's folder and those above
-// it, never outside of `root` (with a slash at its end, or empty); a line that names none, or one
-// that is not there, stays as it is.
+// line, which go before the file's where it has them. The file is looked for in the line's folder
+// and those above it, never outside of `root` (with a slash at its end, or empty); a line that
+// names none, or one that is not there, stays as it is.
 void read_accelerate_config(LaunchLine& launch, const std::string& root, const ModuleCache& cache);
 
 }  // namespace bench::diagnose
