@@ -128,19 +128,6 @@ bool is_in_branch_for_training(const Program& program, const CallRef& loader) {
   });
 }
 
-bool is_in_branch_for_evaluation(const Program& program, const CallRef& loader) {
-  const auto guards = program.guards(loader.ref());
-  return std::any_of(guards.begin(), guards.end(), [](const Guard& guard) {
-    const bool is_denied = guard.condition.kind() == Kind::not_expression;
-    const Ref asked = is_denied ? guard.condition.child(Field::argument) : guard.condition;
-    const std::string_view text = asked.text();
-    const bool is_word = asked.kind() == Kind::identifier || asked.kind() == Kind::attribute;
-    return is_word && guard.holds != is_denied && text.find("with") == std::string_view::npos &&
-           text.find("train") == std::string_view::npos &&  // evaluate_during_training
-           pitfalls::says_any(text, {"is_test", "is_eval", "is_val", "test_mode", "evaluate"});
-  });
-}
-
 namespace {
 
 // TABLE[name](args), TABLE.get(name)(args), and cls(args) after cls = TABLE[name]; eval(name)(args)

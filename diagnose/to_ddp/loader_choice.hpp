@@ -18,9 +18,6 @@ bool is_named_for_training(const Program& program, const CallRef& loader);
 // It stands in the branch for training: `if phase == "train": return DataLoader(...)`.
 bool is_in_branch_for_training(const Program& program, const CallRef& loader);
 
-// It stands in the other branch: `if is_test: return DataLoader(...)`.
-bool is_in_branch_for_evaluation(const Program& program, const CallRef& loader);
-
 // Those that other runs draw from in its place: in the method of the same name of each class that
 // is picked where the loader's own is, LOADERS[args.data](args).train_loader().
 std::vector<CallRef> loaders_in_place_of(const Program& program, const CallRef& loader);

@@ -206,9 +206,7 @@ std::vector<Supply> supplies_of(const Left& left, const TrainingLoop& loop) {
     return out;
   }
   for (const CallRef& loader : loaders_behind(program, loop.iterable)) {
-    if (!pitfalls::is_evaluation_loader(program, loader) &&
-        !is_in_branch_for_evaluation(program, loader))
-      out.push_back(supply_of(program, loader));
+    if (!pitfalls::is_evaluation_loader(program, loader)) out.push_back(supply_of(program, loader));
     for (const CallRef& other : loaders_in_place_of(program, loader))
       if (!pitfalls::is_evaluation_loader(program, other) &&
           program.enclosing_class(loop.batches) != program.enclosing_class(loader.ref()))

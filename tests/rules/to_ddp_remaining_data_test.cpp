@@ -5,6 +5,14 @@
 namespace bench::diagnose {
 namespace {
 
+// How a script begins whose loaders and loops a test writes itself.
+const std::string kImportsAndModel =
+    "import torch\n"
+    "from torch import nn\n"
+    "from torch.utils.data import DataLoader\n"
+    "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+    "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n";
+
 TEST(ToDdpRemaining, LeavesNothingOfAPlainProgram) { EXPECT_EQ(told({}), ""); }
 
 TEST(ToDdpRemaining, TellsLoadersOfOtherFiles) {
@@ -51,16 +59,11 @@ TEST(ToDdpRemaining, TellsOwnSamplersAndDataClasses) {
 
 TEST(ToDdpRemaining, TellsLoopsWithoutALoader) {
   const auto with = [](const std::string& loop) {
-    return listed(left_of({{"train.py",
-                            "import torch\n"
-                            "from torch import nn\n"
-                            "from torch.utils.data import DataLoader\n"
-                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
-                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-                            "loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
-                                loop +
-                                "    model(x).sum().backward()\n"
-                                "    optimizer.step()\n"}}));
+    return listed(left_of(
+        {{"train.py", kImportsAndModel +
+                          "loader = DataLoader(data, batch_size=64, shuffle=True)\n" + loop +
+                          "    model(x).sum().backward()\n"
+                          "    optimizer.step()\n"}}));
   };
   EXPECT_TOLD(with("for step in range(900):\n    x = draw(64)\n"), "no loader gives this loop");
   EXPECT_TOLD(with("for i in range(0, len(rows), 64):\n    x = rows[i : i + 64]\n"),
@@ -184,19 +187,15 @@ TEST(ToDdpRemaining, TellsPassesWithoutSetEpoch) {
 
 TEST(ToDdpRemaining, TellsSetEpochOfEachSampler) {
   const auto with = [](const std::string& second) {
-    return listed(left_of({{"train.py",
-                            "import torch\n"
-                            "from torch import nn\n"
-                            "from torch.utils.data import DataLoader\n"
-                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
-                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-                            "train_loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
-                                second +
-                                "for epoch in range(9):\n"
-                                "    for x, y in train_loader:\n"
-                                "        a, b = draw(held)\n"
-                                "        (model(x).sum() + model(a).sum()).backward()\n"
-                                "        optimizer.step()\n"}}));
+    return listed(
+        left_of({{"train.py", kImportsAndModel +
+                                  "train_loader = DataLoader(data, batch_size=64, shuffle=True)\n" +
+                                  second +
+                                  "for epoch in range(9):\n"
+                                  "    for x, y in train_loader:\n"
+                                  "        a, b = draw(held)\n"
+                                  "        (model(x).sum() + model(a).sum()).backward()\n"
+                                  "        optimizer.step()\n"}}));
   };
   const std::string words = "train.py:15: nothing calls set_epoch on this sampler";
   EXPECT_TOLD(with("train_loader2 = DataLoader(others, batch_size=64, shuffle=True)\n"
@@ -332,34 +331,28 @@ TEST(ToDdpRemaining, LeavesLoadersOfTheBranchForTests) {
 // for phase in ["train", "val"]: a step shares out the data of the training alone.
 TEST(ToDdpRemaining, TellsThePhaseThatEvaluates) {
   const auto with = [](const std::string& phases) {
-    return listed(left_of({{"train.py",
-                            "import torch\n"
-                            "from torch import nn\n"
-                            "from torch.utils.data import DataLoader\n"
-                            "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
-                            "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
-                            "sets = {x: read(x) for x in " +
-                                phases +
-                                "}\n"
-                                "loaders = {x: DataLoader(sets[x], batch_size=64) for x in " +
-                                phases +
-                                "}\n"
-                                "sizes = {x: len(sets[x]) for x in " +
-                                phases +
-                                "}\n"
-                                "for epoch in range(9):\n"
-                                "    for phase in " +
-                                phases +
-                                ":\n"
-                                "        total = 0.0\n"
-                                "        for x, y in loaders[phase]:\n"
-                                "            loss = nn.functional.cross_entropy(model(x), y)\n"
-                                "            if phase == 'train':\n"
-                                "                optimizer.zero_grad()\n"
-                                "                loss.backward()\n"
-                                "                optimizer.step()\n"
-                                "            total += loss.item() * x.size(0)\n"
-                                "        print(phase, total / sizes[phase])\n"}}));
+    return listed(
+        left_of({{"train.py", kImportsAndModel + "sets = {x: read(x) for x in " + phases +
+                                  "}\n"
+                                  "loaders = {x: DataLoader(sets[x], batch_size=64) for x in " +
+                                  phases +
+                                  "}\n"
+                                  "sizes = {x: len(sets[x]) for x in " +
+                                  phases +
+                                  "}\n"
+                                  "for epoch in range(9):\n"
+                                  "    for phase in " +
+                                  phases +
+                                  ":\n"
+                                  "        total = 0.0\n"
+                                  "        for x, y in loaders[phase]:\n"
+                                  "            loss = nn.functional.cross_entropy(model(x), y)\n"
+                                  "            if phase == 'train':\n"
+                                  "                optimizer.zero_grad()\n"
+                                  "                loss.backward()\n"
+                                  "                optimizer.step()\n"
+                                  "            total += loss.item() * x.size(0)\n"
+                                  "        print(phase, total / sizes[phase])\n"}}));
   };
   const auto list = with("['train', 'val']");
   EXPECT_TOLD(list, "where this loop evaluates, every rank goes over all of the data");

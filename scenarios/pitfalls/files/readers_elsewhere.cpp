@@ -298,7 +298,7 @@ bool is_read_from_folder(const Program& program) {
          }) || is_in_readme(program, "from_pretrained(", [](std::string_view) { return true; }));
 }
 
-bool may_be_read_bare(const Program& program) {
+bool may_be_read_bare(const Program& program, const std::vector<std::string>& loaders) {
   const bool in_sight =
       program.any_in_project("loads a state into a bare model", [](std::string_view text) {
         const auto load = bare_load(text);
@@ -308,8 +308,7 @@ bool may_be_read_bare(const Program& program) {
   if (is_in_readme(program, ".load_state_dict(",
                    [](std::string_view text) { return bare_load(text).has_value(); }))
     return true;
-  const auto functions = functions_that_load(program);
-  return std::any_of(functions.begin(), functions.end(),
+  return std::any_of(loaders.begin(), loaders.end(),
                      [&](const std::string& each) { return is_called_somewhere(program, each); });
 }
 
@@ -382,18 +381,18 @@ bool is_loaded_by_name_into_wrapper(const Program& program, const std::vector<st
 
 // test.py beside finetune.py, which hands its wrapper to the same load_checkpoint(): a file that
 // calls what loads, or loads itself, and does not wrap for it.
-bool is_read_by_others(const Program& program, const std::vector<std::string>& files) {
+bool is_read_by_others(const Program& program, const std::vector<std::string>& files,
+                       const std::vector<std::string>& loaders) {
   const auto calls = [](std::string_view line) {
     return !facts::contains(line, "def ") && !facts::contains(line, "import ");
   };
-  const auto functions = functions_that_load(program);
   return program.any_in_project(
       "loads what " + program.root().path() + " saves, and not into a wrapper",
       [&](std::string_view text) {
         if (hands_wrapper_to_loader(text, files)) return false;
         const auto load = bare_load(text);
         return (load && load->empty()) || has_line(text, kOtherWays, calls) ||
-               has_line(text, functions, calls);
+               has_line(text, loaders, calls);
       });
 }
 
@@ -416,9 +415,14 @@ std::string why_no_bare_reader(const Program& program) {
       });
   if (stands_alone || saves_inner_states(program)) return {};
   const auto files = names_of_saved_files(program);
+  const auto loaders = functions_that_load(program);
   if (is_loaded_by_name_into_wrapper(program, files))
-    return is_read_by_others(program, files) ? "" : "a file of the project loads it into a wrapper";
-  return may_be_read_bare(program) ? "" : "nothing in the project loads a state into a bare model";
+    return is_read_by_others(program, files, loaders)
+               ? ""
+               : "a file of the project loads it into a wrapper";
+  return may_be_read_bare(program, loaders)
+             ? ""
+             : "nothing in the project loads a state into a bare model";
 }
 
 }  // namespace bench::pitfalls
