@@ -109,7 +109,8 @@ void Report::settle(facts::Doubts& doubts) {
     if (rule_.id == "DDP039" && finding.fix && may_be_without_ranks(doubts.program(), where))
       finding.fix.reset();
     tell_as_note(finding, doubt);
-    if (finding.confidence == Confidence::certain && doubts.one_by_setting(rule_))
+    if (finding.confidence == Confidence::certain &&
+        (doubts.one_by_setting(rule_) || doubts.is_left_out(where)))
       finding.confidence = Confidence::likely;
   }
   // From the last on, so that what stands before keeps its index.

@@ -230,6 +230,14 @@ bool is_passed_by(const Program& program, const LaunchLine& launch, Ref node) {
   return Line(program, launch).passes_by(node);
 }
 
+bool is_left_out_by_all_lines(const Program& program, Ref node) {
+  const auto& launches = program.launches();
+  return !launches.empty() &&
+         std::all_of(launches.begin(), launches.end(), [&](const LaunchLine& launch) {
+           return is_passed_by(program, launch, node);
+         });
+}
+
 std::string one_process_as_launched(const Program& program, Ref node, bool in_group) {
   const auto& launches = program.launches();
   bool any = false;

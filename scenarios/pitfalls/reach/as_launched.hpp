@@ -19,6 +19,9 @@ std::string one_process_as_launched(const Program& program, Ref node, bool in_gr
 // does not ask for one.
 bool is_passed_by(const Program& program, const diagnose::LaunchLine& launch, Ref node);
 
+// There are launch lines, and the options of each leave the node out: if args.mode == "distil".
+bool is_left_out_by_all_lines(const Program& program, Ref node);
+
 // Process(...), Popen(...) and their kin, anywhere in the program.
 std::vector<CallRef> starts_of_processes(const Program& program);
 

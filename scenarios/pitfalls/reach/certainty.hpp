@@ -62,6 +62,8 @@ class Doubts {
   // where the rule is about what each of them does; asked of findings that are not in doubt
   // otherwise.
   std::string about_configuration(const Rule& rule, Ref where);
+  // The launch lines, or the config files of the project, show no run that comes by.
+  bool is_left_out(Ref where);
   // The rule is about several processes, and the script starts them by a setting that is one.
   bool one_by_setting(const Rule& rule);
 

@@ -189,6 +189,12 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
   return *one_process_;
 }
 
+bool Doubts::is_left_out(Ref where) {
+  if (is_left_out_by_all_lines(program_, where)) return true;
+  if (!reads_configs_) reads_configs_ = may_read_configs(program_);
+  return *reads_configs_ && !passed_by_as_configured(program_, where).empty();
+}
+
 bool Doubts::one_by_setting(const Rule& rule) {
   if (!needs_ranks(rule)) return false;
   if (!one_by_setting_) one_by_setting_ = is_one_by_setting(program_);
