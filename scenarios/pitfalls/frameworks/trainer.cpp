@@ -206,7 +206,20 @@ void weigh_by_older_calls(const Program& program, int removed, Finding& finding)
   if (lightning_of_calls(program) < removed) weigh_by_calls(program, finding);
 }
 
+namespace {
+
+// Requirements bound Lightning, or the program imports it by the name that it has since 2.0. Of a
+// script of old arguments alone nobody can tell which Lightning it goes with.
+bool knows_version(const Program& program) {
+  return program.newest().least_lightning != diagnose::kAnyVersion ||
+         program.newest().lightning != diagnose::kAnyVersion || program.imports("lightning");
+}
+
+}  // namespace
+
 void weigh_by_requirements(const Program& program, int removed, Finding& finding) {
+  if (finding.confidence == Confidence::certain && !knows_version(program))
+    finding.confidence = Confidence::likely;
   if (program.newest().lightning >= removed) return;
   tell_as_note(finding);
   finding.help += " The requirements keep Lightning below " + std::string(version_text(removed)) +
