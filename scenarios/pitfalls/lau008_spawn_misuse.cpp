@@ -2,6 +2,7 @@
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
 #include "scenarios/pitfalls/ranks/spawned_code.hpp"
+#include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 
 #include <algorithm>
@@ -17,6 +18,30 @@ using diagnose::Module;
 using diagnose::Source;
 
 namespace {
+
+// if "LOCAL_RANK" in os.environ: work() else: mp.spawn(work): the script asks who started it.
+bool asks_who_started(const Program& program, Ref spawn) {
+  return program.under(spawn, [&](Ref condition, bool) {
+    std::string text(condition.text());
+    for (const Source& source : program.sources(condition)) text += source.ref.text();
+    for (const char* word : {"environ", "getenv", "RANK", "WORLD_SIZE", "is_torchelastic",
+                             "is_initialized", "launcher", "torchrun", "spawn"})
+      if (facts::contains(text, word)) return true;
+    return false;
+  });
+}
+
+// torchrun starts several processes, and each comes to the call.
+void check_spawn_under_torchrun(const Program& program, const CallRef& spawn, Report& report) {
+  if (asks_who_started(program, spawn.ref())) return;
+  for (const LaunchLine& launch : program.launches())
+    if (launch.launcher == Launcher::torchrun && launch.processes_per_node().value_or(2) > 1 &&
+        !facts::is_passed_by(program, launch, spawn.ref()))
+      report
+          .at(spawn.ref(), Confidence::certain,
+              "torchrun starts the ranks, and each of them spawns as many again")
+          .help = "Use torchrun alone.";
+}
 
 // if "SLURM_PROCID" in os.environ: the mode of another launcher, in which nothing is spawned.
 bool asks_for_slurm(Ref condition) {
@@ -261,13 +286,7 @@ void check_spawn_misuse(const Program& program, Report& report) {
               "mp.spawn at module level: every child imports the script and spawns again (\"before "
               "the current process has finished its bootstrapping phase\")")
           .help = "Put it under if __name__ == \"__main__\".";
-    for (const LaunchLine& launch : program.launches())
-      if (is_reached && launch.launcher == Launcher::torchrun &&
-          launch.processes_per_node().value_or(2) > 1)
-        report
-            .at(spawn.ref(), Confidence::certain,
-                "torchrun starts the ranks, and each of them spawns as many again")
-            .help = "Use torchrun alone.";
+    if (is_reached) check_spawn_under_torchrun(program, spawn, report);
     const auto& launches = program.launches();
     if (is_reached && std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
           return launch.launcher == Launcher::torchrun &&
