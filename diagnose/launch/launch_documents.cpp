@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <utility>
 
 namespace bench::diagnose {
 namespace {
@@ -47,6 +48,7 @@ class Block {
     text_ += line;
     text_ += '\n';
   }
+  bool is_empty() const { return text_.empty(); }
   void close() {
     if (!text_.empty()) append(out_, read_shell_script(file_, text_, first_));
     text_.clear();
@@ -115,17 +117,66 @@ std::vector<LaunchLine> read_readme(const std::string& file, std::string_view te
   return out;
 }
 
+// Commands of a rule that stand together, as what they start.
+struct Recipe {
+  std::string target;
+  int rule = 0;  // how many heads stand above
+  std::vector<LaunchLine> lines;
+  bool is_chosen = false;  // between ifdef and endif: one of several
+};
+
+// train for `train: data` at the head of a rule; empty for an assignment, and for `train::`, which
+// keeps all its recipes.
+std::string target_of(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  if (colon == std::string_view::npos || line.find('=') < colon) return {};
+  const std::string_view behind = line.substr(colon + 1);
+  if (behind.starts_with(':') || behind.starts_with('=')) return {};
+  return std::string(trimmed(line.substr(0, colon)));
+}
+
+// Of two recipes for one target make runs the last.
+bool is_replaced(const std::vector<Recipe>& recipes, std::size_t index) {
+  const Recipe& recipe = recipes[index];
+  return !recipe.target.empty() && !recipe.is_chosen &&
+         std::any_of(recipes.begin() + static_cast<std::ptrdiff_t>(index) + 1, recipes.end(),
+                     [&](const Recipe& later) {
+                       return later.target == recipe.target && later.rule != recipe.rule &&
+                              !later.is_chosen;
+                     });
+}
+
 // Recipes stand behind a tab; @ and - before a command are make's own, $$ is a $ of the shell.
 std::vector<LaunchLine> read_makefile(const std::string& file, std::string_view text) {
-  std::vector<LaunchLine> out;
-  Block block(file, out);
+  std::vector<LaunchLine> read;
+  Block block(file, read);
+  std::vector<Recipe> recipes;
+  std::string target;
+  int rules = 0;
+  int choices = 0;  // ifdef and its kin that are open
+  const auto close = [&] {
+    if (block.is_empty()) return;
+    block.close();
+    recipes.push_back({target, rules, std::exchange(read, {}), choices > 0});
+  };
   for_each_line(text, [&](std::string_view line, std::uint32_t number) {
-    if (!line.starts_with('\t')) return block.close();
+    if (!line.starts_with('\t')) {
+      close();
+      if (line.starts_with("if")) ++choices;  // ifdef, ifeq ($(A),b) and their kin
+      if (line.starts_with("endif")) --choices;
+      if (line.find(':') == line.npos || line.starts_with('#') || line.starts_with("if")) return;
+      target = target_of(line);
+      ++rules;
+      return;
+    }
     line = trimmed(line);
     line.remove_prefix(std::min(line.find_first_not_of("@-"), line.size()));
     block.add(line, number);
   });
-  block.close();
+  close();
+  std::vector<LaunchLine> out;
+  for (std::size_t i = 0; i < recipes.size(); ++i)
+    if (!is_replaced(recipes, i)) append(out, std::move(recipes[i].lines));
   return out;
 }
 

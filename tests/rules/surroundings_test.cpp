@@ -61,6 +61,21 @@ TEST(LaunchDocuments, ReadCommandsInManyPlaces) {
   }
 }
 
+// Of two recipes for one target make runs the last.
+TEST(LaunchDocuments, AMakefileHasOneRecipeForATarget) {
+  const auto line = only_line("Makefile",
+                              "test:\n\tpython test.py\n\nclean:\n\trm -r out\n"
+                              "test: data\n\ttorchrun --nproc-per-node 2 test.py\n");
+  ASSERT_TRUE(line);
+  EXPECT_EQ(line->launcher, Launcher::torchrun);
+  for (const char* several :
+       {"a:\n\tpython train.py\nb:\n\ttorchrun train.py\n",
+        "a::\n\tpython train.py\na::\n\ttorchrun train.py\n",
+        "a:\n\tpython train.py\n# both\n\ttorchrun train.py\n",
+        "ifeq ($(N),1)\na:\n\tpython train.py\nelse\na:\n\ttorchrun train.py\nendif\n"})
+    EXPECT_EQ(read_launch_document("Makefile", several).size(), 2U) << several;
+}
+
 TEST(LaunchDocuments, ReadWhatAnEditorStarts) {
   const auto line = only_line(".vscode/launch.json", R"({
     // debug
