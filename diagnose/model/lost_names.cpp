@@ -22,6 +22,7 @@ constexpr LostName kModules[] = {
     {"torchtext.legacy", &NewestVersions::torchtext, 11},
     {"torchvision.models.utils", &NewestVersions::torchvision, 10},
     {"pytorch_lightning.metrics", &NewestVersions::lightning, 104},  // torchmetrics
+    {"ray_lightning", &NewestVersions::lightning, 106},              // its last one pins 1.6
 };
 
 // Functions that are gone or that only raise. Linear algebra: pytorch/pytorch#70980, #70981,
