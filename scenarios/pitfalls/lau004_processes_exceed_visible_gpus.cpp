@@ -129,17 +129,16 @@ bool starts_ranks_itself(const Program& program, const LaunchLine& launch) {
          std::any_of(starts.begin(), starts.end(), starts_ranks);
 }
 
-// The line may mean this file: from the folder that it stands in, or, of a script that is named
-// with its folder, from one above.
+// The line may mean this file: from the folder that it stands in, or from one above, where scripts
+// in run/ are started.
 bool means_file(const LaunchLine& launch, const std::string& file) {
   namespace fs = std::filesystem;
   const std::string script = launch.script_path();
   fs::path base = fs::path(launch.file).parent_path();
-  const bool has_folder = script.find('/') != std::string::npos || !launch.folder.empty();
   for (bool goes_on = true; goes_on; base = base.parent_path()) {
     if ((base / launch.folder / script).lexically_normal() == fs::path(file).lexically_normal())
       return true;
-    goes_on = has_folder && base.has_relative_path();
+    goes_on = base.has_relative_path();
   }
   return false;
 }
