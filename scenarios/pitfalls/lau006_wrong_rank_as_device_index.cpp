@@ -237,9 +237,9 @@ bool is_never_read(const Program& program, Ref device) {
   return program.derived_of(cls).empty() && cls.cls->bases.empty();
 }
 
-// An error where the script or its launch lines know of several nodes or of two ranks, a note where
-// they know one node, and where lines are known of which none speaks of several. What a launcher
-// out of sight decides is a warning.
+// An error where the script or its launch lines know of several nodes, a note where they know one
+// node, and where lines are known of which none speaks of several. What a launcher out of sight
+// decides is a warning, also where the script knows of two ranks: on one node they are the same.
 Severity severity_of(const Program& program, Ref where) {
   const bool counts_nodes = facts::computes_global_rank(program);
   if (facts::is_single_node(program) || is_given_out_of_sight(program, where) ||
@@ -247,7 +247,8 @@ Severity severity_of(const Program& program, Ref where) {
     return Severity::info;
   if (program.uses(Api::hvd_init) || counts_nodes) return Severity::error;
   if (is_said_to_be_one_node(program)) return Severity::info;
-  if (tells_ranks_apart(program, where) || facts::expects_nodes(program)) return Severity::error;
+  if (facts::expects_nodes(program)) return Severity::error;
+  if (tells_ranks_apart(program, where)) return Severity::warning;
   const bool is_one_as_launched = starts_processes_here(program) || !program.launches().empty();
   return is_one_as_launched ? Severity::info : Severity::warning;
 }
