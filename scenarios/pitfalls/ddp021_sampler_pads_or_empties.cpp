@@ -30,10 +30,19 @@ Finding& tell_padded(const CallRef& sampler, const MetricSum& sum, Report& repor
   return finding;
 }
 
+// print("... not divisible by process number ... extra duplicate entries are added ..."), of DeiT
+// and what was built on it: who uses the script is told.
+bool tells_of_it_itself(const Program& program) {
+  return facts::speaks_of(program, "duplicate entries") ||
+         facts::speaks_of(program, "not divisible by process number");
+}
+
 void tell_metric(const Program& program, const PaddedMetric& metric, Report& report) {
   Finding& finding = tell_padded(metric.sampler, metric.sum, report);
   if (finding.severity == Severity::info) return;
-  if (metric.is_loss)
+  if (tells_of_it_itself(program))
+    tell_as_note(finding, "the script itself prints so");
+  else if (metric.is_loss)
     tell_as_note(finding, "it is a loss, which a sample more or less hardly changes");
   else if (metric.loader && program.is_literal_true(metric.loader.keyword("drop_last")))
     tell_as_note(finding, "the loader leaves out its last batch");
