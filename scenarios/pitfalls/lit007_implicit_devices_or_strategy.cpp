@@ -182,6 +182,7 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
                 "ddp");
       finding.help = "State the strategy: strategy=\"ddp\".";
       trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
+      tell_as_note(finding);  // both train on all of them
       continue;
     }
     if (use.find("devices") || use.find("accelerator") || gpus || strategy ||
