@@ -98,6 +98,19 @@ bool is_passed_over(const Program& program, FunctionRef main) {
          (parent == kNoNode || tree[parent].kind != Kind::decorated);
 }
 
+// The name stands for the function somewhere, and not only under the guards of files that the
+// script imports: Process(target=work).
+bool is_handed_on(const Program& program, FunctionRef function) {
+  const auto places = program.handed_on(function);
+  return std::any_of(places.begin(), places.end(),
+                     [&](Ref place) { return runs_in_program(program, place); });
+}
+
+bool is_started(const Program& program, FunctionRef function) {
+  return program.is_spawned(function) &&
+         (program.handed_on(function).empty() || is_handed_on(program, function));
+}
+
 // Functions that call each other have more ways than can be looked at: beyond `left` of them the
 // node counts as reached.
 bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
@@ -114,7 +127,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
     if (sites.empty() && function.module->has_main_guard()) return false;
     if (sites.empty()) return true;
   }
-  if (program.is_spawned(function) || is_command(program, function)) return true;
+  if (is_started(program, function) || is_command(program, function)) return true;
   // A method of an object that exists may be called through a name that cannot be followed.
   const bool may_be_called =
       depth > 0 || (owner && is_hook(program, owner, function.function->name) &&
@@ -133,7 +146,7 @@ bool is_reached(const Program& program, Ref node, int& left, int depth = 0) {
   if (is_called_in_comment(program, function) || is_typed_by_name(program, function)) return true;
   // Called in a way that is not seen: as a thread's target, a callback, fire.Fire(train).
   return function.function->makes_object() && owner ? !program.handed_on(owner).empty()
-                                                    : !program.handed_on(function).empty();
+                                                    : is_handed_on(program, function);
 }
 
 }  // namespace
