@@ -276,14 +276,7 @@ bool is_surely_prepared(const Program& program, Ref object) {
   return prepare && !is_restored_after(program, object, prepare);
 }
 
-void soften_if_stripped(const Program& program, Finding& finding) {
-  if (is_stripped_elsewhere(program))
-    tell_as_note(finding, "a file of the project takes it off the keys, and loads");
-  else
-    tell_as_note(finding, why_no_bare_reader(program));
-}
-
-void check_prepared_saves(const Program& program, Report& report) {
+void check_prepared_saves(const Program& program, Readers& readers, Report& report) {
   for (const CallRef& save : calls_that_save(program))
     for (const CallRef& state : calls_saved(program, save)) {
       if (state.call->name != "state_dict" || !state.receiver() ||
@@ -296,7 +289,7 @@ void check_prepared_saves(const Program& program, Report& report) {
           "'module.', and a bare model finds missing and unexpected keys");
       finding.help = "Save accelerator.unwrap_model(" + std::string(state.receiver().text()) +
                      ").state_dict().";
-      soften_if_stripped(program, finding);
+      readers.soften(finding);
       break;
     }
 }
@@ -404,7 +397,9 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
   check_bare_keys_into_wrapper(program, report);
   check_bare_state_into_wrapper(program, report);
   if (!changes_keys(program)) check_other_kind_asked(program, report);
-  if (!wraps_by_itself(program) && !changes_keys(program)) check_prepared_saves(program, report);
+  Readers readers(program);
+  if (!wraps_by_itself(program) && !changes_keys(program))
+    check_prepared_saves(program, readers, report);
   if (program.wraps().empty() || handles_prefix(program)) return;
   const bool is_loaded = loads_into_wrapper(program);
   if (is_loaded && !restores_items_alone(program)) return;
@@ -434,7 +429,7 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
       if (is_loaded_beside(program))
         tell_as_note(finding, "a script beside this one wraps its model too, and loads");
       else
-        soften_if_stripped(program, finding);
+        readers.soften(finding);
       // Whoever reads the file elsewhere goes by the keys that it has.
       if (finding.severity == Severity::info || is_loaded_into_wrapper_elsewhere(program)) break;
       const std::string receiver(state.receiver().text());

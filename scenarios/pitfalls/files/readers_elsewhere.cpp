@@ -404,8 +404,6 @@ bool saves_inner_states(const Program& program) {
   });
 }
 
-}  // namespace
-
 std::string why_no_bare_reader(const Program& program) {
   // setup.py, draw.py: whoever reads the file is not part of the project.
   const bool stands_alone = !program.any_in_project(
@@ -423,6 +421,16 @@ std::string why_no_bare_reader(const Program& program) {
   return may_be_read_bare(program, loaders)
              ? ""
              : "nothing in the project loads a state into a bare model";
+}
+
+}  // namespace
+
+void Readers::soften(Finding& finding) {
+  if (!why_)
+    why_ = is_stripped_elsewhere(program_)
+               ? "a file of the project takes it off the keys, and loads"
+               : why_no_bare_reader(program_);
+  tell_as_note(finding, *why_);
 }
 
 }  // namespace bench::pitfalls

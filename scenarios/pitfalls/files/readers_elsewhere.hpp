@@ -3,6 +3,7 @@
 
 #include "scenarios/pitfalls/rule.hpp"
 
+#include <optional>
 #include <string>
 
 namespace bench::pitfalls {
@@ -30,9 +31,20 @@ bool is_loaded_by_other_trainings(const Program& program);
 // and loads them into the bare model.
 bool is_stripped_elsewhere(const Program& program);
 
-// "nothing in the project loads a state into a bare model", or "a file of the project loads it into
-// a wrapper": why nobody may miss the keys. Empty where someone may, where the program saves the
-// inner model's state as well, and of a script that stands alone.
-std::string why_no_bare_reader(const Program& program);
+// Who reads the keys that a program saves: one answer for all its findings.
+class Readers {
+ public:
+  explicit Readers(const Program& program) : program_(program) {}
+
+  // A note with the reason where nobody may miss the keys: another file takes the prefix off, or
+  // loads them into a wrapper, or nothing in the project loads a state into a bare model. Nothing
+  // where someone may, where the program saves the inner model's state as well, and of a script
+  // that stands alone.
+  void soften(Finding& finding);
+
+ private:
+  const Program& program_;
+  std::optional<std::string> why_;
+};
 
 }  // namespace bench::pitfalls
