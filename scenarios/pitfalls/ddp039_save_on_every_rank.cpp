@@ -107,9 +107,9 @@ bool is_shared_figure(const Program& program, Ref name, bool shares_evaluation) 
 bool deals_out_evaluation(const Program& program) {
   const auto samplers = program.calls(Api::distributed_sampler);
   return std::any_of(samplers.begin(), samplers.end(), [&](const CallRef& sampler) {
-    const Ref data = sampler.argument(0, "dataset");
-    return (data && says_any(data.text(), {"val", "test", "eval"})) ||
-           says_any(program.assigned_name(sampler.ref()), {"val", "test", "eval"});
+    const std::string data(sampler.argument(0, "dataset").text());
+    return says_any(data + " " + std::string(program.assigned_name(sampler.ref())),
+                    {"val", "test", "eval"});
   });
 }
 
@@ -426,13 +426,11 @@ void check_save_on_every_rank(const Program& program, Report& report) {
   if (!has_ranks_of_its_own(program)) return check_saves_of_trainer(program, report);
   check_saves_of_helpers(program, report);
   for (const CallRef& save : saves_of(program)) {
-    if (program.guarded_by_rank(save.ref()) != RankTest::none || is_file_of_its_own(program, save))
-      continue;
-    if (facts::rank_goes_first(program, save.ref()) ||
-        facts::only_before_ranks(program, save.ref()) || facts::in_dataset(program, save.ref()))
-      continue;
-    if (facts::only_without_distribution(program, save.ref()) ||
-        !facts::is_reachable(program, save.ref()) || is_told_to(program, save.ref()))
+    const Ref node = save.ref();
+    if (program.guarded_by_rank(node) != RankTest::none || is_file_of_its_own(program, save) ||
+        facts::rank_goes_first(program, node) || facts::only_before_ranks(program, node) ||
+        facts::in_dataset(program, node) || facts::only_without_distribution(program, node) ||
+        !facts::is_reachable(program, node) || is_told_to(program, node))
       continue;
     if (const Ref open = open_call_of(program, save); open && is_training_state(program, save)) {
       report
@@ -445,10 +443,8 @@ void check_save_on_every_rank(const Program& program, Report& report) {
     Finding& finding = report.at(
         save.ref(), Confidence::certain,
         "every rank writes the same file: the last one wins, and a reader may find a torn file");
-    if (is_named_by_own_figure(program, save))
-      tell_as_note(finding, kOwnFigure);
-    else if (!is_training_state(program, save))
-      tell_as_note(finding);
+    if (!is_training_state(program, save)) tell_as_note(finding);
+    if (is_named_by_own_figure(program, save)) tell_as_note(finding, kOwnFigure);
     finding.help = "Save on one rank: if dist.get_rank() == 0.";
     if (finding.severity != Severity::info) guard_save(program, save, finding);
   }
