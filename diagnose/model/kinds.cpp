@@ -309,7 +309,7 @@ void Program::index_kinds() {
   if (classes.empty() && !wraps) return;
   const bool known_before = !kinds_.empty();
   const auto is_named = [&](const Module& module, const Call& call) {
-    if (names.empty() || names.contains(call.name)) return !names.empty();
+    if (names.contains(call.name)) return true;
     const std::string_view path = module.import_path(call.name);
     return names.contains(path.substr(path.rfind('.') + 1));
   };
