@@ -10,6 +10,14 @@ function(bench_flags target)
   endif()
 endfunction()
 
+# bench_direct_calls(TARGET): calls within a file may be inlined. Position independent code keeps each
+# function replaceable by another library's otherwise, and no shared library is made of the target.
+function(bench_direct_calls target)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")  # Clang does so by itself
+    target_compile_options(${target} PRIVATE -fno-semantic-interposition)
+  endif()
+endfunction()
+
 # bench_library(NAME SOURCES a.cpp ... LINKS lib ...): one room as a static library.
 function(bench_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINKS" ${ARGN})

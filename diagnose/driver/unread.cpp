@@ -44,8 +44,8 @@ std::string why_unread(FileType type, const std::string& path, const std::string
 
 bool may_configure_training(const std::string& text) {
   static constexpr auto kWords =
-      std::to_array<std::string_view>({"trainer", "Trainer", "devices", "gpus", "strategy",
-                                       "num_processes", "accelerator", "distributed"});
+      std::to_array<std::string_view>({"distributed", "trainer", "Trainer", "devices", "gpus",
+                                       "strategy", "num_processes", "accelerator"});
   return std::any_of(kWords.begin(), kWords.end(),
                      [&](std::string_view word) { return text.find(word) != std::string::npos; });
 }

@@ -15,10 +15,6 @@ bool is_value(const SyntaxTree& tree, NodeId id) {
          field != Field::object;
 }
 
-bool is_imported(const SyntaxTree& tree, NodeId id) {
-  return tree.ancestor(id, Kind::import_from) != kNoNode;
-}
-
 // A parameter or a variable of a function around the place has the name: def log(save=None): the
 // function of the module is not meant.
 bool is_hidden(const Module& module, NodeId id, std::string_view name) {
@@ -65,26 +61,35 @@ bool may_be_made(Ref place) {
 
 }  // namespace
 
-void Program::index_values() const {
-  values_known_ = true;
-  for (const Module* module : modules()) {
-    const SyntaxTree& tree = module->tree();
-    for (NodeId id = 0; id < tree.size(); ++id) {
-      if (tree[id].kind != Kind::identifier || !is_value(tree, id)) continue;
-      const auto known = functions_by_name_.find(tree.text(id));
-      if (known != functions_by_name_.end() && !is_imported(tree, id))
-        values_[known->first].push_back({module, id});
+std::span<const std::uint32_t> Module::values_named(const HashedName& name) const {
+  const NameIndex& values = values_.get([&] {
+    NameIndex out;
+    for (NodeId id = 0; id < tree_.size(); ++id) {
+      if (tree_[id].kind == Kind::import_from)
+        id = tree_[id].last - 1;  // on to what follows it: what it imports is no value here
+      else if (tree_[id].kind == Kind::identifier && is_value(tree_, id))
+        out.add(tree_.text(id), id);
     }
-  }
+    out.finish();
+    return out;
+  });
+  return values.of(name);
+}
+
+const std::vector<Ref>& Program::values_named(std::string_view name) const {
+  const auto [known, is_new] = values_.try_emplace(name);
+  if (!is_new) return known->second;
+  const HashedName hashed(name);
+  for (const Module* module : modules())
+    for (const NodeId id : module->values_named(hashed)) known->second.push_back({module, id});
+  return known->second;
 }
 
 std::vector<Ref> Program::values_of(std::string_view name, const Module& home, NodeId definition,
                                     bool is_method) const {
-  if (!values_known_) index_values();
   std::vector<Ref> out;
-  const auto found = values_.find(name);
-  if (found == values_.end()) return out;
-  for (const Ref& place : found->second) {
+  if (!functions_by_name_.contains(name)) return out;
+  for (const Ref& place : values_named(name)) {
     const SyntaxTree& tree = place.module->tree();
     const bool is_member = tree[place.node].field == Field::attribute;
     if (is_member && !is_method) {  // Process(target=helpers.work)

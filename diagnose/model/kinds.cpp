@@ -6,6 +6,7 @@
 #include <array>
 #include <cctype>
 #include <limits>
+#include <span>
 
 namespace bench::diagnose {
 namespace {
@@ -258,18 +259,29 @@ bool may_hold_class(const Module& module, const Call& call) {
          module.has_splat(call.node);
 }
 
-}  // namespace
-
-namespace {
+constexpr std::string_view kCopyOfWrapper = ".DataParallel";
 
 // DataParallel(model, device_ids=gpus) of a file that is not there: a copy of torch's, by its name
 // and what it is given.
 bool is_unseen_copy(const Program& program, const CallRef& call) {
-  return call.call->path.ends_with(".DataParallel") && call.keyword("device_ids") &&
+  return call.call->path.ends_with(kCopyOfWrapper) && call.keyword("device_ids") &&
          !program.class_of_call(call) && !program.callee(call);
 }
 
 }  // namespace
+
+const std::vector<std::uint32_t>& Module::unclear_calls() const {
+  return unclear_calls_.get([&] {
+    std::vector<std::uint32_t> out;
+    for (std::uint32_t index = 0; index < calls_.size(); ++index) {
+      const Call& call = calls_[index];
+      if (call.api == Api::none && call.function != kNoNode &&
+          (call.path.ends_with(kCopyOfWrapper) || may_hold_class(*this, call)))
+        out.push_back(index);
+    }
+    return out;
+  });
+}
 
 void Program::add_kind(const CallRef& made, const std::vector<Api>& kinds,
                        std::shared_ptr<const HandedToBase> handed) {
@@ -296,24 +308,34 @@ void Program::index_kinds() {
   });
   if (classes.empty() && !wraps) return;
   const bool known_before = !kinds_.empty();
-  for (const Module* module : modules())
-    for (const Call& call : module->calls()) {
-      if (call.api != Api::none || call.function == kNoNode) continue;
-      if (module != &root() && module->under_main_guard(call.node)) continue;
+  const auto is_named = [&](const Module& module, const Call& call) {
+    if (names.contains(call.name)) return true;
+    const std::string_view path = module.import_path(call.name);
+    return names.contains(path.substr(path.rfind('.') + 1));
+  };
+  for (const Module* module : modules()) {
+    const std::span<const std::uint32_t> unclear =
+        wraps ? std::span(module->unclear_calls()) : std::span<const std::uint32_t>{};
+    auto next = unclear.begin();
+    for (std::uint32_t index = 0; index < module->calls().size(); ++index) {
+      const bool is_unclear = next != unclear.end() && *next == index;
+      if (is_unclear) ++next;
+      if (!is_unclear && names.empty()) continue;
+      const Call& call = module->calls()[index];
+      if (call.api != Api::none || call.function == kNoNode || !may_run(*module, call)) continue;
       const CallRef made{module, &call};
-      const std::string_view path = module->import_path(call.name);
-      const std::string_view own = path.substr(path.rfind('.') + 1);
-      if (names.contains(call.name) || names.contains(own)) {
+      if (is_named(*module, call)) {
         const ClassRef cls = class_of_call(made);
         const auto kind = cls ? classes.find(cls.cls) : classes.end();
         if (kind != classes.end()) add_kind(made, {kind->second}, handed_to_base(*this, cls));
-      } else if (wraps && is_unseen_copy(*this, made)) {
+      } else if (is_unclear && is_unseen_copy(*this, made)) {
         add_kind(made, {Api::data_parallel}, nullptr);
-      } else if (wraps && may_hold_class(*module, call)) {
+      } else if (is_unclear && may_hold_class(*module, call)) {
         const auto kinds = kinds_of_callable(*this, {module, call.function});
         if (!kinds.empty()) add_kind(made, kinds, nullptr);
       }
     }
+  }
   if (kinds_.empty() == !known_before) return;
   // What has been found of values and calls does not know of them yet.
   resolved_.clear();

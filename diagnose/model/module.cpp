@@ -10,8 +10,6 @@ namespace {
 
 constexpr int kAliasDepth = 6;
 
-const std::vector<NodeId> kNoNodes;
-
 // Names distinctive enough to be recognised where nothing in the file says what they are: after
 // `from mine import *`, and in a piece of a script without its head of imports.
 constexpr std::pair<std::string_view, std::string_view> kUsualNames[] = {
@@ -79,12 +77,6 @@ bool is_chosen_optimizer(const Module& module, NodeId expression, bool behind_na
 
 }  // namespace
 
-const Call* Module::call_at(NodeId node) const {
-  const auto at = std::lower_bound(calls_.begin(), calls_.end(), node,
-                                   [](const Call& call, NodeId id) { return call.node < id; });
-  return at != calls_.end() && at->node == node ? &*at : nullptr;
-}
-
 const Function* Module::function_at(NodeId node) const {
   const auto at = std::lower_bound(functions_.begin(), functions_.end(), node,
                                    [](const Function& f, NodeId id) { return f.node < id; });
@@ -101,11 +93,6 @@ const Function* Module::method(const Class& owner, std::string_view name) const 
   for (const std::uint32_t index : functions_by_name_.of(name))
     if (functions_[index].owner_class == owner.node) return &functions_[index];
   return nullptr;
-}
-
-const std::vector<NodeId>& Module::nodes_of(ListedKind kind) const {
-  const auto found = listed_.find(static_cast<std::uint8_t>(Kind{kind}));
-  return found == listed_.end() ? kNoNodes : found->second;
 }
 
 bool Module::imports_top_level(std::string_view package) const {
@@ -208,14 +195,6 @@ Api Module::api(NodeId expression, std::string_view name) const {
   return at == std::string_view::npos
              ? Api::none
              : api_of("torch.distributed." + std::string(name.substr(at + kHandedOn.size())));
-}
-
-NodeId Module::scope_of(NodeId node) const {
-  for (NodeId at = tree_[node].parent; at != kNoNode; at = tree_[at].parent) {
-    const Kind kind = tree_[at].kind;
-    if (kind == Kind::function || kind == Kind::lambda || kind == Kind::class_definition) return at;
-  }
-  return 0;
 }
 
 }  // namespace bench::diagnose

@@ -5,6 +5,7 @@
 
 #include "diagnose/model/api.hpp"
 #include "diagnose/model/call_names.hpp"
+#include "diagnose/model/kept_once.hpp"
 #include "diagnose/model/listed_kind.hpp"
 #include "diagnose/model/mentions.hpp"
 #include "diagnose/model/name_index.hpp"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -94,6 +96,12 @@ struct Class {
   std::vector<Api> base_apis;  // of each of the bases
 };
 
+// An item of the environment, by a name that is written out.
+struct EnvironmentItem {
+  NodeId node = kNoNode;  // the subscript
+  std::string name;
+};
+
 class Module {
  public:
   Module(std::string path, std::string dotted_name, std::string source,
@@ -108,7 +116,10 @@ class Module {
   const Node& operator[](NodeId id) const { return tree_[id]; }
 
   const std::vector<Call>& calls() const { return calls_; }
-  const Call* call_at(NodeId node) const;
+  const Call* call_at(NodeId node) const {
+    const std::uint32_t index = node < call_of_.size() ? call_of_[node] : kNone;
+    return index == kNone ? nullptr : &calls_[index];
+  }
   const std::vector<Def>& defs() const { return defs_; }
   // Indices into defs() of one name, in source order; attributes and plain names are kept apart.
   std::span<const std::uint32_t> defs_of(const HashedName& name, bool attribute) const {
@@ -132,13 +143,13 @@ class Module {
   const Function* function_at(NodeId node) const;
   // The nearest function definition (no lambda) that the node is in; null at the file's own level.
   const Function* function_around(NodeId node) const {
-    const std::uint32_t index = node < around_.size() ? around_[node] : kNoFunction;
-    return index == kNoFunction ? nullptr : &functions_[index];
+    const std::uint32_t index = node < around_.size() ? around_[node] : kNone;
+    return index == kNone ? nullptr : &functions_[index];
   }
   const Class* class_at(NodeId node) const;
   const Function* method(const Class& owner, std::string_view name) const;
   const std::vector<NodeId>& loops() const { return loops_; }
-  const std::vector<NodeId>& nodes_of(ListedKind kind) const;
+  std::span<const NodeId> nodes_of(ListedKind kind) const { return listed_.of(kind); }
 
   // Imported modules as dotted names, with leading dots for relative ones.
   const std::vector<std::string>& imports() const { return imports_; }
@@ -153,7 +164,9 @@ class Module {
   std::string qualified(NodeId expression) const;
   Api api(NodeId expression) const;
 
-  NodeId scope_of(NodeId node) const;      // nearest function, lambda or class, else the module (0)
+  NodeId scope_of(NodeId node) const {  // nearest function, lambda or class, else the module (0)
+    return node < scope_of_.size() ? scope_of_[node] : 0;
+  }
   NodeId function_of(NodeId node) const {  // nearest function definition, else 0
     const Function* const found = function_around(node);
     return found == nullptr ? 0 : found->node;
@@ -165,6 +178,14 @@ class Module {
   const std::vector<std::uint32_t>& calls_that(NameTest says) const {
     return call_names_.that(says, calls_);
   }
+  // The calls whose words leave open whether they make one of the library's objects (kinds.cpp), as
+  // indices into calls(). They are looked for once for all programs that share the file.
+  const std::vector<std::uint32_t>& unclear_calls() const;
+  // Identifiers that stand for the value of their name, in source order (handed_on.cpp). They are
+  // looked for once as well.
+  std::span<const std::uint32_t> values_named(const HashedName& name) const;
+  // os.environ["RANK"] and its kin, in source order, read or written.
+  const std::vector<EnvironmentItem>& environment_items() const;
   // The word stands in the text, and not in a comment alone.
   bool mentions(std::string_view word) const { return mentions_.has(tree_, word); }
   std::size_t searches() const { return mentions_.searches(); }
@@ -202,7 +223,7 @@ class Module {
   std::vector<Function> functions_;
   std::vector<Class> classes_;
   std::vector<NodeId> loops_;
-  std::unordered_map<std::uint8_t, std::vector<NodeId>> listed_;
+  NodesByKind listed_;
   NameIndex names_;
   NameIndex attributes_;
   NameIndex items_;
@@ -214,12 +235,17 @@ class Module {
   std::vector<std::string> star_imports_;
   bool imports_partial_ = false;
   std::vector<NodeId> main_guards_;
-  static constexpr std::uint32_t kNoFunction = ~std::uint32_t{0};
+  static constexpr std::uint32_t kNone = ~std::uint32_t{0};
+  std::vector<std::uint32_t> call_of_;     // of each node, an index into calls_
+  std::vector<NodeId> scope_of_;           // of each node
   std::vector<std::uint32_t> around_;      // of each node, an index into functions_
   std::unordered_set<std::string> paths_;  // of calls
   bool paths_are_known_ = false;
   mutable Mentions mentions_;
   mutable CallNames call_names_;
+  KeptOnce<std::vector<std::uint32_t>> unclear_calls_;
+  KeptOnce<NameIndex> values_;
+  KeptOnce<std::vector<EnvironmentItem>> environment_items_;
 };
 
 // A node of one module of a program.
@@ -238,6 +264,12 @@ struct Ref {
     return *this ? Ref{module, module->tree().child(node, field)} : Ref{};
   }
   Ref with(NodeId other) const { return {module, other}; }
+};
+
+struct RefHash {
+  std::size_t operator()(const Ref& ref) const {
+    return std::hash<const Module*>{}(ref.module) + ref.node;
+  }
 };
 
 }  // namespace bench::diagnose

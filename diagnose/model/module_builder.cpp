@@ -24,9 +24,13 @@ class ModuleBuilder {
   explicit ModuleBuilder(Module& module) : module_(module), tree_(module.tree_) {}
 
   void build() {
+    module_.listed_.fill(tree_.nodes());
+    module_.call_of_.assign(tree_.size(), Module::kNone);
+    module_.scope_of_.resize(tree_.size());
     scopes_.push_back(0);
     for (NodeId id = 0; id < tree_.size(); ++id) {
       while (scopes_.size() > 1 && id >= tree_[scopes_.back()].last) scopes_.pop_back();
+      module_.scope_of_[id] = scopes_.back();
       visit(id);
       if (opens_scope(tree_[id].kind)) scopes_.push_back(id);
     }
@@ -36,7 +40,6 @@ class ModuleBuilder {
  private:
   void visit(NodeId id) {
     const Kind kind = tree_[id].kind;
-    if (is_listed(kind)) module_.listed_[static_cast<std::uint8_t>(kind)].push_back(id);
     switch (kind) {
       case Kind::call:
         add_call(id);
@@ -113,6 +116,7 @@ class ModuleBuilder {
     call.name = last == kNoNode ? std::string_view{} : tree_.text(last);
     if (call.name.ends_with("scaler") && passes_back(id)) call.name = "backward";
     if (call.name == "import_module" || call.name == "__import__") add_named_import(id);
+    module_.call_of_[id] = static_cast<std::uint32_t>(module_.calls_.size());
     module_.calls_.push_back(call);
   }
 
@@ -186,9 +190,11 @@ class ModuleBuilder {
     function.body = tree_.child(id, Field::body);
     if (tree_[function.scope].kind == Kind::class_definition) function.owner_class = function.scope;
     const NodeId parameters = tree_.child(id, Field::parameters);
-    if (parameters != kNoNode)
+    if (parameters != kNoNode) {
+      function.parameters.reserve(tree_.child_count(parameters));
       for (NodeId at = tree_[parameters].first_child; at != kNoNode; at = tree_[at].next_sibling)
         add_parameter(id, at, function);
+    }
     if (tree_[id].kind == Kind::function) {
       add_def(function.name, id, DefKind::function, scopes_.back());
     } else if (function.body != kNoNode) {
@@ -378,16 +384,15 @@ class ModuleBuilder {
 
   // Parents stand before their children.
   void index_functions() {
-    module_.around_.assign(tree_.size(), Module::kNoFunction);
-    std::vector<std::uint32_t> own(tree_.size(), Module::kNoFunction);
+    module_.around_.assign(tree_.size(), Module::kNone);
+    std::vector<std::uint32_t> own(tree_.size(), Module::kNone);
     for (std::uint32_t i = 0; i < module_.functions_.size(); ++i)
       if (tree_[module_.functions_[i].node].kind == Kind::function)
         own[module_.functions_[i].node] = i;
     for (NodeId id = 1; id < tree_.size(); ++id) {
       const NodeId parent = tree_[id].parent;
       if (parent == kNoNode) continue;
-      module_.around_[id] =
-          own[parent] != Module::kNoFunction ? own[parent] : module_.around_[parent];
+      module_.around_[id] = own[parent] != Module::kNone ? own[parent] : module_.around_[parent];
     }
   }
 

@@ -49,16 +49,4 @@ void NameIndex::finish() {
   }
 }
 
-std::span<const std::uint32_t> NameIndex::of(const HashedName& name) const {
-  if (slots_.empty()) return {};
-  const std::size_t mask = slots_.size() - 1;
-  for (std::size_t at = name.hash & mask; slots_[at].entry != kNone; at = (at + 1) & mask) {
-    if (slots_[at].hash != name.hash) continue;
-    const Entry& entry = entries_[slots_[at].entry];
-    if (entry.name == name.text)
-      return std::span(places_).subspan(entry.begin, entry.end - entry.begin);
-  }
-  return {};
-}
-
 }  // namespace bench::diagnose

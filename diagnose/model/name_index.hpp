@@ -28,7 +28,17 @@ class NameIndex {
   void add(std::string_view name, std::uint32_t place) { added_.push_back({name, place}); }
   void finish();
 
-  std::span<const std::uint32_t> of(const HashedName& name) const;
+  std::span<const std::uint32_t> of(const HashedName& name) const {
+    if (slots_.empty()) return {};
+    const std::size_t mask = slots_.size() - 1;
+    for (std::size_t at = name.hash & mask; slots_[at].entry != kNone; at = (at + 1) & mask) {
+      if (slots_[at].hash != name.hash) continue;
+      const Entry& entry = entries_[slots_[at].entry];
+      if (entry.name == name.text)
+        return std::span(places_).subspan(entry.begin, entry.end - entry.begin);
+    }
+    return {};
+  }
 
  private:
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};

@@ -211,7 +211,8 @@ const std::vector<ForwardCall>& Program::forward_calls() const {
         else if (function.kind() == Kind::attribute && !function.text().starts_with("self.") &&
                  !is_field(call.name))
           continue;
-        if (!stands_for_object(function)) continue;
+        // What nothing gives a value is a function or a class.
+        if (!stands_for_object(function) || !may_be_given(function)) continue;
         for (const Wrapper kind : {Wrapper::ddp, Wrapper::data_parallel})
           if (const Wrap* wrap = wrap_of(function, kind)) found.push_back({{module, &call}, wrap});
       }

@@ -334,8 +334,7 @@ class Program {
   friend class Resolver;
   struct QuestionHash {
     std::size_t operator()(const std::pair<Ref, bool>& question) const {
-      const auto& [ref, through_module] = question;
-      return std::hash<const Module*>{}(ref.module) + 2 * ref.node + (through_module ? 1 : 0);
+      return 2 * RefHash{}(question.first) + (question.second ? 1 : 0);
     }
   };
 
@@ -373,7 +372,7 @@ class Program {
   RankTest find_callers_rank_test(FunctionRef function, int depth) const;
   RankTest handed_on_rank_test(FunctionRef function, int depth) const;  // main_runners.cpp
   const std::vector<CallRef>& possible_call_sites(FunctionRef function) const;
-  void index_values() const;
+  const std::vector<Ref>& values_named(std::string_view name) const;
   std::vector<Ref> values_of(std::string_view name, const Module& home, NodeId definition,
                              bool is_method) const;
   bool before_ranks(Ref node, int depth) const;
@@ -396,7 +395,7 @@ class Program {
   std::vector<Wrap> wraps_;
   std::map<Ref, std::size_t> wraps_by_call_;
   std::vector<TrainingLoop> training_loops_;
-  mutable std::map<const Function*, std::vector<CallRef>> call_sites_;
+  mutable std::unordered_map<const Function*, std::vector<CallRef>> call_sites_;
   mutable NameTables tables_;
   mutable std::optional<ByText<std::vector<CallRef>>> options_;
   mutable ByText<bool> given_;  // attributes, by name
@@ -420,8 +419,8 @@ class Program {
   };
   mutable HalfKnown half_known_;
   mutable std::unordered_map<const Call*, FunctionRef> callees_;
-  mutable std::map<Ref, RankTest> tested_;  // conditions, whatever holds around them
-  mutable std::map<Ref, RankTest> presence_;
+  mutable std::unordered_map<Ref, RankTest, RefHash> tested_;  // whatever holds around them
+  mutable std::unordered_map<Ref, RankTest, RefHash> presence_;
   mutable int testing_presence_ = 0;
   mutable std::map<std::tuple<const Function*, int, int>, RankTest> callers_tested_;
   mutable std::unordered_map<const Function*, std::vector<CallRef>> possible_call_sites_;
@@ -429,8 +428,8 @@ class Program {
   mutable std::unordered_map<const Class*, std::vector<ClassRef>> derived_;
   mutable bool derived_known_ = false;
   mutable std::optional<std::vector<ForwardCall>> forward_calls_;
-  mutable std::unordered_map<std::string_view, std::vector<Ref>> values_;  // by the name they are
-  mutable bool values_known_ = false;
+  // By the name they are, which is that of a function or class.
+  mutable std::unordered_map<std::string_view, std::vector<Ref>> values_;
   std::unordered_map<const Class*, std::vector<CallRef>> picks_;  // calls, by classes they may make
   std::set<std::string_view> accelerator_names_;  // acc for self.acc = Accelerator()
   bool another_engine_ = false;

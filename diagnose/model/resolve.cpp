@@ -50,7 +50,7 @@ Ref unwrapped(Ref conditional) {
 void Resolver::follow(Ref at, int element, int depth) {
   if (!at || out.size() >= kMaxSources) return;
   if (depth > kMaxDepth) return;
-  if (!seen_.insert({at, element, choosing_.call}).second) {
+  if (!seen_.insert({at, element, choosing_.call})) {
     ++met_again_;
     return;
   }
@@ -192,7 +192,9 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
   std::vector<const Def*> here;
   for (const std::uint32_t index : indices) {
     const Def& def = module.defs()[index];
-    if (def.scope == scope && def.kind != DefKind::augmented) here.push_back(&def);
+    if (def.scope != scope || def.kind == DefKind::augmented) continue;
+    if (here.empty()) here.reserve(indices.size());
+    here.push_back(&def);
   }
   if (here.empty()) return false;
   // `global net`: the order of lines holds within a function that assigns it, as for its own names.
@@ -200,7 +202,8 @@ bool Resolver::follow_scope(Ref at, NodeId scope, std::span<const std::uint32_t>
   const auto is_own = [&](const Def* def) {
     return def->is_global && own_function != 0 && module.function_of(def->target) == own_function;
   };
-  std::stable_partition(here.begin(), here.end(), [&](const Def* def) { return !is_own(def); });
+  if (std::any_of(here.begin(), here.end(), is_own))
+    std::stable_partition(here.begin(), here.end(), [&](const Def* def) { return !is_own(def); });
   bool found = false;
   bool is_taken_over = false;
   std::vector<NodeId> followed;

@@ -5,13 +5,13 @@
 #pragma once
 
 #include "diagnose/model/program.hpp"
+#include "diagnose/model/ways_seen.hpp"
 
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <string_view>
-#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -109,7 +109,7 @@ class Resolver {
   // The innermost call on the way that hands a word over, and what it runs: make("small").
   CallRef choosing_;
   FunctionRef chosen_in_;
-  std::set<std::tuple<Ref, int, const Call*>> seen_;
+  WaysSeen seen_;
   std::size_t met_again_ = 0;
   std::set<std::pair<Ref, std::string>> collected_;  // **kwargs and the key looked for
 };

@@ -61,13 +61,28 @@ unsigned roles_of_index(const CallRef& device, const RolesOf& roles_of) {
 
 }  // namespace
 
+const std::vector<EnvironmentItem>& Module::environment_items() const {
+  return environment_items_.get([&] {
+    std::vector<EnvironmentItem> out;
+    if (!tree_.holds("environ")) return out;  // whatever it is imported as
+    for (const NodeId node : nodes_of(Kind::subscript)) {
+      auto name = tree_.string_value(tree_.child(node, Field::subscript));
+      if (name && !name->empty() && api(tree_.child(node, Field::value)) == Api::environ)
+        out.push_back({node, std::move(*name)});
+    }
+    return out;
+  });
+}
+
 std::string Program::environment_name(Ref at) const {
   for (int depth = 0; at && depth < 3; ++depth) {
     const SyntaxTree& tree = at.module->tree();
     if (at.kind() == Kind::subscript) {
-      const auto name = tree.string_value(tree.child(at.node, Field::subscript));
-      if (!name || at.module->api(tree.child(at.node, Field::value)) != Api::environ) return {};
-      return *name;
+      const auto& items = at.module->environment_items();
+      const auto item = std::lower_bound(
+          items.begin(), items.end(), at.node,
+          [](const EnvironmentItem& each, NodeId node) { return each.node < node; });
+      return item != items.end() && item->node == at.node ? item->name : std::string{};
     }
     const CallRef call = as_call(at);
     if (!call) return {};

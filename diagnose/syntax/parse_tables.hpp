@@ -41,6 +41,11 @@ class ParseTables {
                               static_cast<unsigned char>(second)];
   }
 
+  // Whether the grammar's scanner may be inside a string when it is asked in a state of its own.
+  bool scans_strings(std::uint16_t external_lex_state) const {
+    return scans_strings_[external_lex_state];
+  }
+
   // Whether a node of one child can be left out: nobody sees it, by this or by another name.
   bool is_transparent(TSSymbol symbol) const { return transparent_[symbol]; }
 
@@ -51,6 +56,7 @@ class ParseTables {
   std::vector<const std::uint16_t*> rows_;
   std::vector<std::vector<std::uint16_t>> spread_;
   std::vector<char> transparent_;
+  std::vector<char> scans_strings_;
   std::vector<char> reads_names_;
   std::vector<char> begins_no_keyword_;
 };

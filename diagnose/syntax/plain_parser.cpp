@@ -50,6 +50,11 @@ PlainParser::Outcome PlainParser::parse(std::chrono::microseconds limit) {
           break;
         }
       }
+    if (count_ == 1 && readings_.front().goes_on) {  // nearly always
+      is_crowded_ = false;
+      if (readings_.front().joint.was_used()) readings_.front().joint = {};
+      continue;
+    }
     const bool is_alive = drop_stopped();
     if (!is_alive && tree_.root != PlainTree::kNoPiece) return Outcome::parsed;
     if (!is_alive || !condense()) return Outcome::not_plain;

@@ -16,6 +16,19 @@ bool is_tail(unsigned char byte) { return (byte & 0xC0U) == 0x80U; }
 
 bool is_letter(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_'; }
 
+// Of what the grammar's scanner looks for: blanks, ends of lines, comments, quotes and the letters
+// that may stand before them; and all that is no ASCII.
+bool begins_scanned(char c) {
+  static constexpr auto kAny = [] {
+    std::array<bool, 256> out{};
+    for (std::size_t c = 0; c < out.size(); ++c) out[c] = c < ' ' || c >= 0x7F;
+    for (const char c : std::string_view(" #\\\"'`fFrRbBuU"))
+      out[static_cast<unsigned char>(c)] = true;
+    return out;
+  }();
+  return kAny[static_cast<unsigned char>(c)];
+}
+
 // A name or keyword of ASCII letters and digits, and the blanks before it; empty where something
 // else comes, or a letter that it may go on with follows.
 struct PlainWord {
@@ -133,6 +146,15 @@ bool TokenReader::same(ScannerState a, ScannerState b) const {
   return a.begin == b.begin ? a.size == b.size : bytes(a) == bytes(b);
 }
 
+// Outside of strings the scanner finds ends of lines, indentation, comments and where strings
+// begin: nothing at a character that none of these begins with, which most tokens do.
+bool TokenReader::may_scan(std::uint32_t at, TSLexMode mode) const {
+  if (mode.external_lex_state == 0) return false;
+  if (tables_.scans_strings(mode.external_lex_state)) return true;
+  while (at < text_.size() && text_[at] == ' ') ++at;
+  return at >= text_.size() || begins_scanned(text_[at]);
+}
+
 // A scan that finds nothing leaves the scanner as it was, so that it is loaded anew only after one
 // that found something.
 bool TokenReader::scan(std::uint32_t at, TSLexMode mode, ScannerState before) {
@@ -203,7 +225,7 @@ std::optional<Token> TokenReader::read(std::uint32_t at, TSStateId state, Scanne
     if (mode.lex_state == static_cast<std::uint16_t>(-1)) return std::nullopt;
     Token token;
     token.state = state;
-    if (mode.external_lex_state != 0 && scan(at, mode, before)) {
+    if (may_scan(at, mode) && scan(at, mode, before)) {
       token.after = scanner_state(before);
       const bool is_idle = reading == kErrorState && token_end_ <= at && same(token.after, before);
       token.is_scanned = !is_idle;

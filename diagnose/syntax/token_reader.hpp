@@ -57,6 +57,7 @@ class TokenReader : private TSLexer {
   void finish();
   void decode();
   void decode_wide();
+  bool may_scan(std::uint32_t at, TSLexMode mode) const;
   bool scan(std::uint32_t at, TSLexMode mode, ScannerState before);
   ScannerState scanner_state(ScannerState before);
   bool lex(std::uint32_t at, std::uint16_t lex_state);

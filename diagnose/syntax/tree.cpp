@@ -4,19 +4,6 @@
 
 namespace bench::diagnose {
 
-std::string_view SyntaxTree::text(NodeId id) const {
-  if (id >= nodes_.size()) return {};
-  const Node& node = nodes_[id];
-  return std::string_view(source_).substr(node.begin, node.end - node.begin);
-}
-
-NodeId SyntaxTree::child(NodeId id, Field field) const {
-  if (id >= nodes_.size()) return kNoNode;
-  for (NodeId at = nodes_[id].first_child; at != kNoNode; at = nodes_[at].next_sibling)
-    if (nodes_[at].field == field) return at;
-  return kNoNode;
-}
-
 NodeId SyntaxTree::child_at(NodeId id, std::size_t index) const {
   if (id >= nodes_.size()) return kNoNode;
   NodeId at = nodes_[id].first_child;

@@ -41,8 +41,18 @@ class SyntaxTree {
   Position first_error() const { return position(first_error_); }
   bool timed_out() const { return timed_out_; }
 
-  std::string_view text(NodeId id) const;
-  NodeId child(NodeId id, Field field) const;  // kNoNode when absent
+  std::string_view text(NodeId id) const {
+    if (id >= nodes_.size()) return {};
+    const Node& node = nodes_[id];
+    return std::string_view(source_).substr(node.begin, node.end - node.begin);
+  }
+  // kNoNode when absent.
+  NodeId child(NodeId id, Field field) const {
+    if (id >= nodes_.size()) return kNoNode;
+    NodeId at = nodes_[id].first_child;
+    while (at != kNoNode && nodes_[at].field != field) at = nodes_[at].next_sibling;
+    return at;
+  }
   NodeId child_at(NodeId id, std::size_t index) const;
   std::size_t child_count(NodeId id) const;
   bool contains(NodeId outer, NodeId inner) const {

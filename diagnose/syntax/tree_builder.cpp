@@ -10,10 +10,14 @@ struct PieceGrammar {
   std::vector<Meaning> meanings;
   std::vector<char> visible;
   std::vector<TSFieldId> fields;
+  std::vector<Field> roles;  // of fields
+  TSFieldId type_field;
   std::size_t width;  // most children of a production that has fields or other names
 
   explicit PieceGrammar(const TSLanguage& language)
       : fields(std::size_t{language.production_id_count} * language.max_alias_sequence_length),
+        roles(grammar().fields),
+        type_field(grammar().type_field),
         width(language.max_alias_sequence_length) {
     const std::uint32_t symbol_count = language.symbol_count + language.alias_count;
     for (TSSymbol symbol = 0; symbol < symbol_count; ++symbol) {
@@ -95,9 +99,9 @@ void TreeBuilder::visit(const PlainTree& parsed, std::uint32_t child) {
     }
     if (field == 0) field = above.field;
   }
-  Frame frame{};
-  frame.node = above.node;
   if (alias == 0 && !pieces.visible[piece.symbol]) {
+    Frame frame{};
+    frame.node = above.node;
     frame.hidden = true;
     frame.field = field;
     frame.inherited = above.inherited;
@@ -107,9 +111,11 @@ void TreeBuilder::visit(const PlainTree& parsed, std::uint32_t child) {
   const Meaning meaning = pieces.meanings[alias != 0 ? alias : piece.symbol];
   // Most pieces are punctuation and keywords: the rest of the work is not for them.
   if (meaning.treatment == Treatment::skip) return;
-  if (field != 0 && field == grammar().type_field) return;
-  Field role = grammar().fields[field];
+  if (field != 0 && field == pieces.type_field) return;
+  Field role = pieces.roles[field];
   if (role == Field::none) role = above.inherited;
+  Frame frame{};
+  frame.node = above.node;
   switch (meaning.treatment) {
     case Treatment::keep:
     case Treatment::string:

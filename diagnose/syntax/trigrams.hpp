@@ -21,13 +21,14 @@ class Trigrams {
   // Of 300 lines about 2,500 differ, so that one bit in ten is taken; each three characters of a
   // word have to meet one.
   static constexpr std::size_t kBits = std::size_t{1} << 15;
+  // Letters differ in their low five bits: that keeps apart what three letters say.
+  static constexpr unsigned kShift = 5;
 
   static std::size_t place(const char* at) {
     const auto of = [&](int i) {
       return static_cast<std::uint32_t>(static_cast<unsigned char>(at[i]));
     };
-    // Letters differ in their low five bits: a shift of five keeps apart what three letters say.
-    return ((of(0) << 10U) ^ (of(1) << 5U) ^ of(2)) % kBits;
+    return ((of(0) << 2 * kShift) ^ (of(1) << kShift) ^ of(2)) % kBits;
   }
 
   std::bitset<kBits> seen_;

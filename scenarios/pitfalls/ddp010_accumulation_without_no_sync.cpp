@@ -41,9 +41,9 @@ bool has_no_sync(const Program& program) {
     if (!call.receiver()) return true;
   for (const diagnose::Module* module : program.modules()) {
     const auto& tree = module->tree();
-    for (NodeId node = 0; node < tree.size(); ++node)
-      if (tree[node].kind == Kind::attribute &&
-          tree.text(tree.child(node, Field::attribute)) == "no_sync" &&
+    if (!tree.holds("no_sync")) continue;
+    for (const NodeId node : module->nodes_of(Kind::attribute))
+      if (tree.text(tree.child(node, Field::attribute)) == "no_sync" &&
           !is_of_evaluation(program, {module, node}))
         return true;
   }

@@ -389,8 +389,7 @@ void check_prepared_attributes(const Program& program, Report& report) {
   std::vector<std::string> told;
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
-    for (NodeId id = 0; id < tree.size(); ++id) {
-      if (tree[id].kind != Kind::attribute) continue;
+    for (const NodeId id : module->nodes_of(Kind::attribute)) {
       const Ref use{module, id};
       const Ref attribute = use.child(Field::attribute);
       const Ref object = use.child(Field::object);
@@ -450,12 +449,11 @@ void check_wrapper_indirection(const Program& program, Report& report) {
   check_stores_on_wrapper(program, is_its_own, holds_wrapper, report);
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
-    for (NodeId id = 0; id < tree.size(); ++id) {
-      if (tree[id].kind != Kind::attribute) continue;
+    for (const NodeId id : module->nodes_of(Kind::attribute)) {
       const Ref attribute{module, tree.child(id, Field::attribute)};
       const Ref object{module, tree.child(id, Field::object)};
-      if (!attribute || !object || is_wrapper_api(attribute.text())) continue;
-      if (!may_hold_wrapper(object)) continue;
+      if (!attribute || !object || !may_hold_wrapper(object)) continue;
+      if (is_wrapper_api(attribute.text())) continue;
       if (object.text().ends_with(".module")) continue;  // below the wrapper already
       if ((!holds_wrapper({module, id}, object) &&
            !is_wrapped_in_one_branch(program, object,

@@ -305,15 +305,14 @@ bool is_named_for_evaluation(std::string_view name) {
   return says_any(name, {"val", "eval", "test"}) && !says_any(name, {"train"});
 }
 
+bool is_named_evaluating(std::string_view name) { return says_any(name, {"val", "eval", "test"}); }
+
 // validate(ddp, val_loader) on one rank with a sharded loader, in a file that is not there or in a
 // function that all ranks call elsewhere.
 void check_handed_loader(const Program& program, const CallRef& call,
                          const std::vector<Reduction>& reductions, Report& report) {
-  const std::string name = facts::lowered(call.call->name);
   const FunctionRef evaluation = program.callee(call);
-  if (!says_any(name, {"val", "eval", "test"}) ||
-      program.guarded_by_rank(call.ref()) != diagnose::RankTest::main_only)
-    return;
+  if (program.guarded_by_rank(call.ref()) != diagnose::RankTest::main_only) return;
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
     for (const CallRef& loader : loaders_of(program, argument)) {
       if (argument.kind() != Kind::identifier ||
@@ -427,8 +426,8 @@ void check_metric_not_reduced(const Program& program, Report& report) {
   if (by_hand) check_choices_out_of_sight(program, reductions, report);
   for (const Module* module : program.modules()) {
     if (by_hand)
-      for (const diagnose::Call& call : module->calls())
-        check_handed_loader(program, {module, &call}, reductions, report);
+      for (const std::uint32_t index : module->calls_that(is_named_evaluating))
+        check_handed_loader(program, {module, &module->calls()[index]}, reductions, report);
     for (const NodeId node : module->loops()) {
       const Ref loop{module, node};
       const Ref over = goes_over(program, loop);

@@ -185,30 +185,30 @@ bool others_call(const Program& program, const CallRef& load) {
 
 // if rank == 0: load_checkpoint(path, net), of a file that is not there, below net = DDP(net).
 void check_helpers_that_load(const Program& program, Report& report) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
-      if (made.api != Api::none || !facts::lowered(made.name).starts_with("load_") ||
-          program.callee(call) || program.class_of_call(call) ||
-          program.guarded_by_rank(call.ref()) != RankTest::main_only ||
-          !facts::is_reachable(program, call.ref()))
+  const auto is_named_so = [](std::string_view name) {
+    return facts::lowered(name).starts_with("load_");
+  };
+  for (const CallRef& call : program.calls_that(is_named_so)) {
+    if (call.call->api != Api::none || program.callee(call) || program.class_of_call(call) ||
+        program.guarded_by_rank(call.ref()) != RankTest::main_only ||
+        !facts::is_reachable(program, call.ref()))
+      continue;
+    for (const Ref each : facts::arguments_of(call)) {
+      const Wrap* wrap = program.wrap_of(each, Wrapper::ddp);
+      if (wrap == nullptr || !program.runs_before(wrap->call.ref(), call.ref()) ||
+          facts::exclusive(wrap->call.ref(), call.ref()) ||
+          !trains_afterwards(program, call.ref()) || program.mentions("broadcast_object") ||
+          others_call(program, call))
         continue;
-      for (const Ref each : facts::arguments_of(call)) {
-        const Wrap* wrap = program.wrap_of(each, Wrapper::ddp);
-        if (wrap == nullptr || !program.runs_before(wrap->call.ref(), call.ref()) ||
-            facts::exclusive(wrap->call.ref(), call.ref()) ||
-            !trains_afterwards(program, call.ref()) || program.mentions("broadcast_object") ||
-            others_call(program, call))
-          continue;
-        report
-            .at(call.ref(), Confidence::likely,
-                std::string(made.name) +
-                    "() on one rank alone, after the model was wrapped: DDP copies parameters "
-                    "between ranks only when it is built, so the others keep theirs")
-            .help = "Load before wrapping, or on every rank.";
-        break;
-      }
+      report
+          .at(call.ref(), Confidence::likely,
+              std::string(call.call->name) +
+                  "() on one rank alone, after the model was wrapped: DDP copies parameters "
+                  "between ranks only when it is built, so the others keep theirs")
+          .help = "Load before wrapping, or on every rank.";
+      break;
     }
+  }
 }
 
 // Which ranks step, where not all of them do.

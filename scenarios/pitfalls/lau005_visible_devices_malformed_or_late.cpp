@@ -201,23 +201,29 @@ bool is_misspelt(std::string_view name) {
 // Names in the environment that need no other spelling: those that the script reads back, and all
 // where it gives the variable its value under the right name too.
 struct NamesInUse {
-  std::set<std::string> read;
+  std::set<std::string, std::less<>> read;
   bool sets_variable = false;
 };
 NamesInUse names_in_use(const Program& program) {
   NamesInUse out;
   for (const Module* module : program.modules()) {
     const auto& tree = module->tree();
-    for (NodeId id = 0; id < tree.size(); ++id) {
-      const Ref node{module, id};
-      if (node.kind() != Kind::subscript && node.kind() != Kind::call) continue;
-      const std::string name = program.environment_name(node);
-      const bool is_set = tree[id].field == Field::left;
+    const auto note = [&](NodeId node, const std::string& name) {
+      const bool is_set = tree[node].field == Field::left;
       if (!is_set && !name.empty()) out.read.insert(name);
       out.sets_variable = out.sets_variable || (is_set && name == kVariable);
-    }
+    };
+    for (const diagnose::EnvironmentItem& item : module->environment_items())
+      note(item.node, item.name);
+    for (const diagnose::Call& call : module->calls())
+      note(call.node, program.environment_name({module, call.node}));
   }
   return out;
+}
+
+// os.environ["NAME"] = value
+bool is_target(const diagnose::SyntaxTree& tree, NodeId item) {
+  return tree[item].field == Field::left && tree[tree[item].parent].kind == Kind::assignment;
 }
 
 void check_name_of_variable(const Program& program, Report& report) {
@@ -237,17 +243,18 @@ void check_name_of_variable(const Program& program, Report& report) {
         finding.is_for_readers = launch.is_example;
         if (launch.is_example) finding.severity = Severity::warning;
       }
+  std::vector<std::pair<Ref, std::string_view>> misspelt;
+  for (const Module* module : program.modules())
+    for (const diagnose::EnvironmentItem& item : module->environment_items())
+      if (is_target(module->tree(), item.node) && is_misspelt(item.name))
+        misspelt.emplace_back(Ref{module, item.node}, item.name);
+  if (misspelt.empty()) return;
   const auto in_use = names_in_use(program);
   if (in_use.sets_variable) return;
-  for (const Module* module : program.modules())
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref target = Ref{module, node}.child(Field::left);
-      if (target.kind() != Kind::subscript) continue;
-      const std::string name = program.environment_name(target);
-      if (is_misspelt(name) && !in_use.read.contains(name))
-        report.at(target, Confidence::certain, told(name)).help =
-            "Spell it " + std::string(kVariable) + ".";
-    }
+  for (const auto& [target, name] : misspelt)
+    if (!in_use.read.contains(name))
+      report.at(target, Confidence::certain, told(name)).help =
+          "Spell it " + std::string(kVariable) + ".";
 }
 
 // CUDA_VISIBLE_DEVICES=0,1 on a line of its own: a variable of the shell, which no command sees.

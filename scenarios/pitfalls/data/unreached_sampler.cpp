@@ -94,9 +94,9 @@ bool may_be_told_otherwise(const Program& program, Ref epochs) {
            facts::contains(facts::lowered(target.text()), "sampler");
   };
   for (const diagnose::Module* module : program.modules())
-    for (const auto* nodes :
-         {&module->nodes_of(Kind::assignment), &module->nodes_of(Kind::augmented_assignment)})
-      for (const diagnose::NodeId node : *nodes)
+    for (const auto nodes :
+         {module->nodes_of(Kind::assignment), module->nodes_of(Kind::augmented_assignment)})
+      for (const diagnose::NodeId node : nodes)
         if (sets_epoch(module, node)) return true;
   return program.subtree_calls(epochs, [&](const CallRef& call) {
     if (call.call->name == "hasattr" || call.call->name == "isinstance") return false;

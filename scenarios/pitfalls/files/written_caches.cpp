@@ -78,9 +78,7 @@ Ref cache_written(const Program& program, const CallRef& call) {
 
 // load_samples(path), h5py's and others by their names: what they are given where the file is
 // there.
-Ref read_by_name(const CallRef& call) {
-  return says_any(call.call->name, {"load", "read"}) ? call.positional(0) : Ref{};
-}
+bool is_named_reading(std::string_view name) { return says_any(name, {"load", "read"}); }
 
 bool asks_for_file(Ref condition) {
   return holds_any(condition.text(), {"exists(", "isfile(", "is_file("});
@@ -201,16 +199,20 @@ bool is_written_for(const Program& program, const WrittenCache& write, const Wri
 std::vector<WrittenCache> written_caches(const Program& program) {
   std::vector<WrittenCache> writes;
   std::vector<WrittenCache> reads;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const CallRef call{module, &made};
+  for (const diagnose::Module* module : program.modules()) {
+    const std::vector<std::uint32_t>& readers = module->calls_that(is_named_reading);
+    for (std::uint32_t index = 0; index < module->calls().size(); ++index) {
+      const CallRef call{module, &module->calls()[index]};
       if (const Ref path = cache_written(program, call)) writes.push_back({call, path});
+      const bool may_read = std::binary_search(readers.begin(), readers.end(), index);
       if (const Ref path = cache_path(program, call, kCacheReaders, "r");
           path && !bears_half_a_file(call))
         reads.push_back({call, path});
-      else if (const Ref given = read_by_name(call); given && !bears_half_a_file(call))
+      else if (const Ref given = may_read ? call.positional(0) : Ref{};
+               given && !bears_half_a_file(call))
         reads.push_back({call, given});
     }
+  }
   add_calls_of_helpers(program, writes);
   add_calls_of_helpers(program, reads);
   std::erase_if(reads, [](const WrittenCache& each) { return bears_half_a_file(each.write); });

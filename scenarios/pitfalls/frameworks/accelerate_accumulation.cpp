@@ -57,7 +57,7 @@ bool is_division(const Program& program, Ref value, Ref number) {
 
 // The last node of the kind above `below` that gives the variable a value; kNoNode where none does.
 NodeId last_above(Ref variable, NodeId below, diagnose::ListedKind kind) {
-  const std::vector<NodeId>& nodes = variable.module->nodes_of(kind);
+  const std::span<const NodeId> nodes = variable.module->nodes_of(kind);
   const NodeId function = variable.module->function_of(variable.node);
   for (auto at = std::lower_bound(nodes.begin(), nodes.end(), below); at != nodes.begin();) {
     const Ref left = variable.with(*--at).child(Field::left);

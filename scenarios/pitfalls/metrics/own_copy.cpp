@@ -80,7 +80,7 @@ namespace {
 
 // The nodes of a kind in the subtree, in source order.
 std::span<const NodeId> nodes_in(Ref subtree, diagnose::ListedKind kind) {
-  const std::vector<NodeId>& all = subtree.module->nodes_of(kind);
+  const std::span<const NodeId> all = subtree.module->nodes_of(kind);
   const auto first = std::lower_bound(all.begin(), all.end(), subtree.node);
   const auto last = std::lower_bound(first, all.end(), subtree.module->tree()[subtree.node].last);
   return {first, last};

@@ -196,7 +196,10 @@ std::vector<CallRef> calls_in(Ref subtree) {
   const NodeId last = subtree.module->tree()[subtree.node].last;
   auto at = std::lower_bound(calls.begin(), calls.end(), subtree.node,
                              [](const Call& call, NodeId id) { return call.node < id; });
-  for (; at != calls.end() && at->node < last; ++at) out.push_back({subtree.module, &*at});
+  const auto end = std::lower_bound(at, calls.end(), last,
+                                    [](const Call& call, NodeId id) { return call.node < id; });
+  out.reserve(static_cast<std::size_t>(end - at));
+  for (; at != end; ++at) out.push_back({subtree.module, &*at});
   return out;
 }
 
@@ -215,12 +218,11 @@ std::vector<Ref> items_stored_in(Ref name) {
 std::vector<Ref> settings_of(const Program& program, std::string_view variable) {
   std::vector<Ref> out;
   for (const diagnose::Module* module : program.modules()) {
-    if (!module->mentions("environ")) continue;  // whatever it is imported as
-    for (const NodeId node : module->nodes_of(Kind::assignment)) {
-      const Ref assignment{module, node};
-      if (program.environment_name(assignment.child(Field::left)) == variable)
-        out.push_back(assignment);
-    }
+    const auto& tree = module->tree();
+    for (const diagnose::EnvironmentItem& item : module->environment_items())
+      if (item.name == variable && tree[item.node].field == Field::left &&
+          tree[tree[item.node].parent].kind == Kind::assignment)
+        out.push_back({module, tree[item.node].parent});
   }
   return out;
 }

@@ -205,10 +205,10 @@ bool others_may_join(const Program& program) {
 bool is_named_as_join(const Program& program, const CallRef& call) {
   if (call.call->api != diagnose::Api::none) return false;
   const std::string_view written = call.call->name;
-  if (facts::contains(facts::lowered(written), "logg")) return false;  // setup_ddp_logging
-  if (written == "setup_for_distributed") return false;                // takes print() from ranks
   if (!facts::contains(written, "etup") && !facts::contains(written, "nit")) return false;
+  if (written == "setup_for_distributed") return false;  // takes print() from ranks
   const std::string name = facts::lowered(written);
+  if (facts::contains(name, "logg")) return false;  // setup_ddp_logging
   const bool joins = facts::contains(name, "ddp") || facts::contains(name, "dist") ||
                      facts::contains(name, "process_group");
   return joins && !program.callee(call);

@@ -77,8 +77,7 @@ bool launches_itself_here(const Program& program) {
   };
   for (const auto* module : program.modules()) {
     const auto& tree = module->tree();
-    for (NodeId list = 0; list < tree.size(); ++list) {
-      if (tree[list].kind != Kind::list) continue;
+    for (const NodeId list : module->nodes_of(Kind::list)) {
       bool launches = false;
       for (NodeId at = tree[list].first_child; at != kNoNode; at = tree[at].next_sibling)
         launches = launches || (tree[at].kind == Kind::string &&

@@ -17,20 +17,31 @@ using diagnose::RankTest;
 
 namespace {
 
+bool is_named_seeding(std::string_view name) {
+  return name != "initial_seed" && says_any(name, {"seed", "determinis", "reproduc", "fix_random"});
+}
+
 // set_seed(42), torch.manual_seed(0): where no rank is part of it, all ranks draw the same.
 bool draws_alike(const Program& program) {
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& made : module->calls()) {
-      const bool seeds = made.api == Api::manual_seed ||
-                         says_any(made.name, {"seed", "determinis", "reproduc", "fix_random"});
-      // torch.Generator().manual_seed(0) and np.random.seed(0) leave PyTorch's numbers alone.
-      const bool is_of_others = (made.name == "manual_seed" && !made.path.starts_with("torch.")) ||
-                                made.path.starts_with("numpy.") || made.path.starts_with("random.");
-      if (seeds && made.name != "initial_seed" && !is_of_others &&
-          !facts::contains(module->text(made.node), "rank"))
-        return true;
-    }
-  return false;
+  const auto seeds_all = [](const diagnose::Module& module, const diagnose::Call& made) {
+    // torch.Generator().manual_seed(0) and np.random.seed(0) leave PyTorch's numbers alone.
+    const bool is_of_others = (made.name == "manual_seed" && !made.path.starts_with("torch.")) ||
+                              made.path.starts_with("numpy.") || made.path.starts_with("random.");
+    return made.name != "initial_seed" && !is_of_others &&
+           !facts::contains(module.text(made.node), "rank");
+  };
+  const auto& modules = program.modules();
+  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
+    const auto seeds = [&](std::uint32_t index) {
+      return seeds_all(*module, module->calls()[index]);
+    };
+    const auto& named = module->calls_that(is_named_seeding);
+    const auto& known = module->api_calls();  // under whatever names they are imported
+    return std::any_of(named.begin(), named.end(), seeds) ||
+           std::any_of(known.begin(), known.end(), [&](std::uint32_t index) {
+             return module->calls()[index].api == Api::manual_seed && seeds(index);
+           });
+  });
 }
 
 // nothing but constants in the function of that name: no draw.
