@@ -19,6 +19,13 @@ std::string one_process_as_launched(const Program& program, Ref node, bool in_gr
 // does not ask for one.
 bool is_passed_by(const Program& program, const diagnose::LaunchLine& launch, Ref node);
 
+// The flag is an option that is off unless a line gives it, and none that is known does.
+bool is_off_as_launched(const Program& program, Ref flag);
+
+// "the words that parse_args() is given here do not lead to it", where the script writes them out
+// in place of those of the command line (fixed_commands.hpp). Empty where one of them may do so.
+std::string passed_by_fixed_commands(const Program& program, Ref node);
+
 // Process(...), Popen(...) and their kin, anywhere in the program.
 std::vector<CallRef> starts_of_processes(const Program& program);
 

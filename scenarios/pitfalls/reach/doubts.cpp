@@ -179,6 +179,8 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
   if ((is_listed(kOfSeveral, rule.id) || is_listed(kOfWrapper, rule.id)) &&
       accelerate_wraps(program_))
     if (auto why = one_process_of_accelerate(program_); !why.empty()) return why;
+  if (!is_listed(kOfBrokenLines, rule.id))
+    if (auto why = passed_by_fixed_commands(program_, where); !why.empty()) return why;
   if (!reads_configs_) reads_configs_ = may_read_configs(program_);
   if (!*reads_configs_) return {};
   const std::string why =
