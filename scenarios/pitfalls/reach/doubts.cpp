@@ -1,5 +1,6 @@
 // What is not known of a program although findings rest on it: the members of Doubts, see
 // certainty.hpp.
+#include "diagnose/model/made_at.hpp"
 #include "diagnose/model/script_kind.hpp"
 #include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
@@ -12,6 +13,7 @@
 #include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/backups.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/opposite_runs.hpp"
 #include "scenarios/pitfalls/reach/tested_callers.hpp"
 
 #include <algorithm>
@@ -49,6 +51,27 @@ constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LI
 constexpr std::string_view kOfSeveral[] = {"DDP010", "DDP021", "DDP022", "DDP026",
                                            "DDP033", "DDP039", "DDP040", "DDP041",
                                            "DDP043", "LAU006", "ACC003", "ACC004"};
+
+// Rules about what the program does with a model that it has wrapped.
+constexpr std::string_view kOfWrappedModel[] = {"DDP006", "DDP012", "DDP013"};
+
+bool is_wrapped_by(const Rule& rule, diagnose::Wrapper kind) {
+  if (rule.id.starts_with("DP")) return kind == diagnose::Wrapper::data_parallel;
+  return is_listed(kOfWrapper, rule.id) || kind == diagnose::Wrapper::ddp;
+}
+
+// `else` of `if self.several:`, in a program that wraps where self.several holds.
+bool only_runs_unwrapped(const Program& program, const Rule& rule, Ref where) {
+  if (!rule.id.starts_with("DP") && !is_listed(kOfWrappedModel, rule.id)) return false;
+  bool any = false;
+  for (const Wrap& wrap : program.wraps()) {
+    if (!is_wrapped_by(rule, wrap.kind)) continue;
+    any = true;
+    if (!only_in_runs_without(program, where, diagnose::made_at(program, wrap.call).ref()))
+      return false;
+  }
+  return any;
+}
 
 bool needs_ranks(const Rule& rule) {
   if (is_listed(kOfAnyProgram, rule.id)) return false;
@@ -200,6 +223,7 @@ bool Doubts::one_by_setting(const Rule& rule) {
 std::string Doubts::about(const Rule& rule, Ref where) {
   if (diagnose::is_test(program_.root())) return "a test of the project may do so on purpose";
   if (is_put_aside()) return "it lies in a folder of backups, and nothing here starts it";
+  if (only_runs_unwrapped(program_, rule, where)) return "only runs without the wrapper come by";
   const bool of_wrapper = rule.id.starts_with("DP");
   if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
     return "nothing here makes an object of this class";
