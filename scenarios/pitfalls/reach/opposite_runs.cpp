@@ -139,9 +139,8 @@ class OppositeRuns {
       if (std::any_of(around.begin(), around.end(),
                       [&](const Guard& each) { return is_opposite(without_not(each)); }))
         continue;
-      const diagnose::Value written = program_.evaluate(value);
-      any = guard.holds ? written.is_false() : written.is_true();
-      if (!any || written.is_default) return false;
+      any = value.kind() == (guard.holds ? Kind::false_literal : Kind::true_literal);
+      if (!any) return false;
     }
     return any;
   }
