@@ -18,6 +18,7 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Field;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::RankTest;
 using diagnose::Wrap;
@@ -49,6 +50,38 @@ bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) 
            (wrapper_loaded(program, other) == wrap ||
             program.same_variable(model_loaded(other), model_loaded(load))) &&
            program.enclosing_function(other.ref()) == program.enclosing_function(load.ref());
+  });
+}
+
+// load_for(rank, net), a helper that loads into what it is given.
+bool loads_into(const Program& program, const CallRef& call, Ref model) {
+  bool is_given = false;
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    is_given = is_given || program.same_variable(argument, model);
+  return is_given && program.callee(call) &&
+         program.subtree_calls(
+             call.ref(), [](const CallRef& each) { return each.call->name == "load_state_dict"; });
+}
+
+// elif rank: load_for(rank, net), beside the load in the branch of the first rank, whichever of the
+// two the load is.
+bool others_load_in_helper(const Program& program, const CallRef& load) {
+  const auto calls = facts::calls_in({load.module, load.module->function_of(load.call->node)});
+  if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+        return facts::exclusive(call.ref(), load.ref()) &&
+               loads_into(program, call, model_loaded(load));
+      }))
+    return true;
+  const FunctionRef helper = program.enclosing_function(load.ref());
+  if (!helper) return false;
+  const auto loads = program.calls_named("load_state_dict");
+  const auto& sites = program.call_sites(helper);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
+      return other.receiver() && other.module == site.module &&
+             facts::exclusive(other.ref(), site.ref()) &&
+             loads_into(program, site, model_loaded(other));
+    });
   });
 }
 
@@ -411,7 +444,8 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     if (receiver.text().find("ema") != std::string_view::npos) continue;
     const Wrap* wrap = wrapper_loaded(program, load);
     if (wrap == nullptr || !program.runs_before(wrap->call.ref(), load.ref()) ||
-        others_load(program, load, wrap) || !trains_afterwards(program, load.ref()))
+        others_load(program, load, wrap) || others_load_in_helper(program, load) ||
+        !trains_afterwards(program, load.ref()))
       continue;
     as_in_trial(
         report.at(load.ref(), Confidence::certain,
