@@ -2,6 +2,7 @@
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
 #include "diagnose/model/one_process.hpp"
 #include "diagnose/model/program.hpp"
+#include "diagnose/model/role_names.hpp"
 #include "diagnose/model/state_hooks.hpp"
 
 #include <algorithm>
@@ -122,10 +123,12 @@ bool Program::under(Ref node, const std::function<bool(Ref condition, bool holds
 namespace {
 
 // `else` of `if rank:`: of a number the first rank alone comes there, and runs without ranks. The
-// text of a variable of the environment is true for "0" as well.
+// text of a variable of the environment is true for "0" as well, and args.gpu is a choice.
 bool is_false_on_main_rank(const Program& program, Ref condition) {
   if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return false;
-  if (!program.is_rank(condition) && !program.is_local_rank(condition)) return false;
+  if (last_word(condition).find("rank") == std::string_view::npos ||
+      (!program.is_rank(condition) && !program.is_local_rank(condition)))
+    return false;
   const auto& sources = program.sources(condition);
   return std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
