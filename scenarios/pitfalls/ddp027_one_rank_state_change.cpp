@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_optimizers.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/one_rank_optimizer.hpp"
 #include "scenarios/pitfalls/steps/sent_rates.hpp"
@@ -340,34 +341,6 @@ Confidence confidence_in(const CallRef& made, Api api) {
   return made.call->api == api ? Confidence::certain : Confidence::likely;
 }
 
-// LBFGS([temperature]) after temperature = torch.ones(1), both on the ranks that step: numbers of
-// their own, which no other rank has.
-bool is_of_own_tensors(const Program& program, const CallRef& made) {
-  const Ref given = program.written(made.argument(0, "params"));
-  if ((given.kind() != Kind::list && given.kind() != Kind::tuple) ||
-      program.guarded_by_rank(made.ref()) == RankTest::none)
-    return false;
-  const auto& tree = given.module->tree();
-  bool any = false;
-  for (auto at = tree[given.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    const auto& sources = program.sources(given.with(at));
-    any = true;
-    if (sources.empty() ||
-        !std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-          const CallRef call = program.as_call(source.ref);
-          return call && source.how == diagnose::Source::How::value &&
-                 program.guarded_by_rank(source.ref) != RankTest::none &&
-                 (call.call->api == Api::tensor_factory ||
-                  call.call->path == "torch.nn.Parameter" ||
-                  call.call->path == "torch.nn.parameter.Parameter" ||
-                  call.call->path == "torch.autograd.Variable");
-        }))
-      return false;
-  }
-  return any;
-}
-
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -376,7 +349,7 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
         is_made_on_these_ranks(program, step, Api::scheduler))
       continue;
     const CallRef made = program.origin(step.receiver(), Api::optimizer);
-    if (made && is_of_own_tensors(program, made)) continue;
+    if (made && has_own_parameters(program, made)) continue;
     if (made)
       report
           .at(step.ref(), confidence_in(made, Api::optimizer),
