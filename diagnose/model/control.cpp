@@ -2,6 +2,7 @@
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
 #include "diagnose/model/one_process.hpp"
 #include "diagnose/model/program.hpp"
+#include "diagnose/model/role_names.hpp"
 #include "diagnose/model/state_hooks.hpp"
 
 #include <algorithm>
@@ -119,6 +120,55 @@ bool Program::under(Ref node, const std::function<bool(Ref condition, bool holds
   return false;
 }
 
+namespace {
+
+// `else` of `if rank:`: of a number the first rank alone comes there, and runs without ranks. The
+// text of a variable of the environment is true for "0" as well, and args.gpu is a choice.
+bool is_false_on_main_rank(const Program& program, Ref condition) {
+  if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return false;
+  if (last_word(condition).find("rank") == std::string_view::npos ||
+      (!program.is_rank(condition) && !program.is_local_rank(condition)))
+    return false;
+  const auto& sources = program.sources(condition);
+  return std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
+    const CallRef made = program.as_call(source.ref);
+    return !program.environment_name(source.ref).empty() && !(made && made.call->name == "int");
+  });
+}
+
+// Below `if distributed:`, with `if rank != 0: return` at its end: in runs of several processes.
+RankTest tested_by_returns(const Program& program, Ref branch) {
+  const SyntaxTree& tree = branch.module->tree();
+  const NodeId block = tree.child(branch.node, Field::consequence);
+  if (branch.kind() != Kind::if_statement ||
+      tree.child(branch.node, Field::alternative) != kNoNode ||
+      !program.is_distributed_flag(branch.child(Field::condition)))
+    return RankTest::none;
+  for (NodeId at = tree[block].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind != Kind::if_statement || !always_leaves(tree, at)) continue;
+    const RankTest test = program.rank_test(branch.with(tree.child(at, Field::condition)));
+    if (test == RankTest::not_main) return RankTest::main_only;
+  }
+  return RankTest::none;
+}
+
+// The same above the node, in a block around it.
+RankTest tested_above(const Program& program, Ref node) {
+  const SyntaxTree& tree = node.module->tree();
+  for (NodeId at = node.node; at != 0 && at != kNoNode; at = tree[at].parent) {
+    const NodeId parent = tree[at].parent;
+    if (parent == kNoNode || tree[at].kind == Kind::function) break;
+    if (tree[parent].kind != Kind::block && tree[parent].kind != Kind::module) continue;
+    for (NodeId before = tree[parent].first_child; before != at; before = tree[before].next_sibling)
+      if (const RankTest test = tested_by_returns(program, node.with(before));
+          test != RankTest::none)
+        return test;
+  }
+  return RankTest::none;
+}
+
+}  // namespace
+
 RankTest Program::guarded_by_rank(Ref node) const { return guarded_by_rank(node, 0); }
 
 RankTest Program::guarded_by_rank(Ref node, int depth) const {
@@ -128,12 +178,15 @@ RankTest Program::guarded_by_rank(Ref node, int depth) const {
   RankTest innermost = RankTest::none;
   for (const Guard& guard : guards(node)) {
     RankTest test = rank_test(guard.condition);
+    if (test == RankTest::none && !guard.holds && is_false_on_main_rank(*this, guard.condition))
+      return RankTest::main_only;
     if (test == RankTest::none) continue;
     if (!guard.holds && !negation_tells(guard.condition)) continue;
     if (!guard.holds) test = test == RankTest::main_only ? RankTest::not_main : RankTest::main_only;
     if (test == RankTest::main_only) return test;
     if (innermost == RankTest::none) innermost = test;
   }
+  if (innermost == RankTest::none) innermost = tested_above(*this, node);
   if (innermost != RankTest::none) return innermost;
   const FunctionRef function = enclosing_function(node);
   return function ? callers_rank_test(function, depth) : RankTest::none;

@@ -7,6 +7,7 @@
 #include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
+#include "scenarios/pitfalls/ranks/own_optimizers.hpp"
 #include "scenarios/pitfalls/reach/order.hpp"
 #include "scenarios/pitfalls/steps/one_rank_optimizer.hpp"
 #include "scenarios/pitfalls/steps/sent_rates.hpp"
@@ -18,6 +19,7 @@ namespace bench::pitfalls {
 
 using diagnose::Api;
 using diagnose::Field;
+using diagnose::FunctionRef;
 using diagnose::Kind;
 using diagnose::RankTest;
 using diagnose::Wrap;
@@ -49,6 +51,38 @@ bool others_load(const Program& program, const CallRef& load, const Wrap* wrap) 
            (wrapper_loaded(program, other) == wrap ||
             program.same_variable(model_loaded(other), model_loaded(load))) &&
            program.enclosing_function(other.ref()) == program.enclosing_function(load.ref());
+  });
+}
+
+// load_for(rank, net), a helper that loads into what it is given.
+bool loads_into(const Program& program, const CallRef& call, Ref model) {
+  bool is_given = false;
+  for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
+    is_given = is_given || program.same_variable(argument, model);
+  return is_given && program.callee(call) &&
+         program.subtree_calls(
+             call.ref(), [](const CallRef& each) { return each.call->name == "load_state_dict"; });
+}
+
+// elif rank: load_for(rank, net), beside the load in the branch of the first rank, whichever of the
+// two the load is.
+bool others_load_in_helper(const Program& program, const CallRef& load) {
+  const auto calls = facts::calls_in({load.module, load.module->function_of(load.call->node)});
+  if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+        return facts::exclusive(call.ref(), load.ref()) &&
+               loads_into(program, call, model_loaded(load));
+      }))
+    return true;
+  const FunctionRef helper = program.enclosing_function(load.ref());
+  if (!helper) return false;
+  const auto loads = program.calls_named("load_state_dict");
+  const auto& sites = program.call_sites(helper);
+  return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
+      return other.receiver() && other.module == site.module &&
+             facts::exclusive(other.ref(), site.ref()) &&
+             loads_into(program, site, model_loaded(other));
+    });
   });
 }
 
@@ -307,34 +341,6 @@ Confidence confidence_in(const CallRef& made, Api api) {
   return made.call->api == api ? Confidence::certain : Confidence::likely;
 }
 
-// LBFGS([temperature]) after temperature = torch.ones(1), both on the ranks that step: numbers of
-// their own, which no other rank has.
-bool is_of_own_tensors(const Program& program, const CallRef& made) {
-  const Ref given = program.written(made.argument(0, "params"));
-  if ((given.kind() != Kind::list && given.kind() != Kind::tuple) ||
-      program.guarded_by_rank(made.ref()) == RankTest::none)
-    return false;
-  const auto& tree = given.module->tree();
-  bool any = false;
-  for (auto at = tree[given.node].first_child; at != diagnose::kNoNode;
-       at = tree[at].next_sibling) {
-    const auto& sources = program.sources(given.with(at));
-    any = true;
-    if (sources.empty() ||
-        !std::all_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-          const CallRef call = program.as_call(source.ref);
-          return call && source.how == diagnose::Source::How::value &&
-                 program.guarded_by_rank(source.ref) != RankTest::none &&
-                 (call.call->api == Api::tensor_factory ||
-                  call.call->path == "torch.nn.Parameter" ||
-                  call.call->path == "torch.nn.parameter.Parameter" ||
-                  call.call->path == "torch.autograd.Variable");
-        }))
-      return false;
-  }
-  return any;
-}
-
 void check_steps_of_one_rank(const Program& program, Report& report) {
   for (const CallRef& step : program.calls_named("step")) {
     if (!step.receiver() || program.guarded_by_rank(step.ref()) == RankTest::none) continue;
@@ -343,7 +349,7 @@ void check_steps_of_one_rank(const Program& program, Report& report) {
         is_made_on_these_ranks(program, step, Api::scheduler))
       continue;
     const CallRef made = program.origin(step.receiver(), Api::optimizer);
-    if (made && is_of_own_tensors(program, made)) continue;
+    if (made && has_own_parameters(program, made)) continue;
     if (made)
       report
           .at(step.ref(), confidence_in(made, Api::optimizer),
@@ -411,7 +417,8 @@ void check_one_rank_state_change(const Program& program, Report& report) {
     if (receiver.text().find("ema") != std::string_view::npos) continue;
     const Wrap* wrap = wrapper_loaded(program, load);
     if (wrap == nullptr || !program.runs_before(wrap->call.ref(), load.ref()) ||
-        others_load(program, load, wrap) || !trains_afterwards(program, load.ref()))
+        others_load(program, load, wrap) || others_load_in_helper(program, load) ||
+        !trains_afterwards(program, load.ref()))
       continue;
     as_in_trial(
         report.at(load.ref(), Confidence::certain,

@@ -4,6 +4,7 @@
 #include "scenarios/pitfalls/laboratory/paired_loss.hpp"
 #include "scenarios/pitfalls/laboratory/trial_prices.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/reach/idle_scaler.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -122,6 +123,7 @@ void check_gradient_clip_before_unscale(const Program& program, Report& report) 
         "gradients are clipped while they are still multiplied by the loss scale: the threshold is "
         "thousands of times too small");
     finding.help = "Call scaler.unscale_(optimizer) before clipping.";
+    tell_as_note(finding, facts::no_scaler_switched_on(program));
   }
 }
 

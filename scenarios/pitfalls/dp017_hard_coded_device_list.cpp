@@ -1,3 +1,4 @@
+#include "diagnose/model/made_at.hpp"
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/own_gpu.hpp"
@@ -48,6 +49,17 @@ bool goes_with_visible_devices(const Program& program, const std::vector<std::in
   });
 }
 
+// if torch.cuda.device_count() > 1: DataParallel(model, device_ids=[0, 1])
+bool is_made_for_as_many(const Program& program, const Wrap& wrap, std::size_t count) {
+  const auto guards = diagnose::guards_where_made(program, wrap.call);
+  return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
+    const std::string_view text = guard.condition.text();
+    const std::string asked = "device_count() ";
+    return guard.holds && (facts::contains(text, asked + "> " + std::to_string(count - 1)) ||
+                           facts::contains(text, asked + ">= " + std::to_string(count)));
+  });
+}
+
 }  // namespace
 
 void check_hard_coded_device_list(const Program& program, Report& report) {
@@ -69,6 +81,8 @@ void check_hard_coded_device_list(const Program& program, Report& report) {
       tell_as_note(finding);
     else if (goes_with_visible_devices(program, list))
       tell_as_note(finding, "the script's CUDA_VISIBLE_DEVICES names as many GPUs");
+    else if (facts::visible_gpus(program) != 1 && is_made_for_as_many(program, wrap, list.size()))
+      tell_as_note(finding, "it is made only where there are as many GPUs");
   }
 }
 

@@ -1,4 +1,5 @@
 #include "scenarios/pitfalls/checks.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/nodes_of_job.hpp"
 #include "scenarios/pitfalls/ranks/own_ranks.hpp"
@@ -90,10 +91,39 @@ bool counts_from_local(const Program& program, Ref rank) {
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), is_offset);
 }
 
+// model.start(opt.local_rank) of an object that cannot be followed, for def start(self, rank).
+bool takes_local_rank(const Program& program, Ref parameter) {
+  const auto function = program.enclosing_function(parameter);
+  if (!function || function.function->owner_class == diagnose::kNoNode) return false;
+  const auto calls = program.calls_named(function.function->name);
+  return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
+    const Ref given = facts::argument_for(call, function, parameter.text());
+    return given && program.is_local_rank(given) && !program.is_rank(given);
+  });
+}
+
+// rank, and self.rank below self.rank = rank, of such a method.
+bool is_handed_local_rank(const Program& program, Ref rank) {
+  const auto& sources = program.sources(rank);
+  if (std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
+        return source.how == diagnose::Source::How::parameter &&
+               takes_local_rank(program, source.ref);
+      }))
+    return true;
+  if (rank.kind() != Kind::attribute || rank.child(Field::object).text() != "self") return false;
+  const auto& defs = program.attribute_defs(rank.child(Field::attribute).text());
+  return std::any_of(defs.begin(), defs.end(), [&](const auto& each) {
+    const Ref value{each.module, each.def->value};
+    return each.object == "self" && each.def->value != diagnose::kNoNode &&
+           facts::is_parameter(program, value) && takes_local_rank(program, value);
+  });
+}
+
 bool is_global(const Program& program, Ref rank) {
   return rank && program.is_rank(rank) && !program.is_local_rank(rank) &&
          !counts_from_local(program, rank) && !program.is_spawn_rank(rank) &&
-         !is_of_group(program, rank) && !is_number(program, rank);
+         !is_of_group(program, rank) && !is_number(program, rank) &&
+         !is_handed_local_rank(program, rank);
 }
 
 // In one branch of several the index is SLURM_PROCID itself, which counts the tasks of all nodes,

@@ -269,6 +269,31 @@ void check_names_of_parent(const Program& program, Report& report) {
   }
 }
 
+// "RANK" in os.environ, os.environ.get("LOCAL_RANK"), dist.is_torchelastic_launched(), and a helper
+// that gives it back: what torchrun started.
+bool asks_for_launcher(const Program& program, Ref condition, int depth = 0) {
+  const std::string_view text = condition.text();
+  const bool reads = facts::contains(text, "environ") || facts::contains(text, "getenv");
+  for (const char* name : {"RANK\"", "RANK'", "WORLD_SIZE\"", "WORLD_SIZE'"})
+    if (reads && facts::contains(text, name) && !facts::contains(text, " not in ")) return true;
+  if (facts::contains(text, "is_torchelastic_launched")) return true;
+  const CallRef call = program.as_call(condition);
+  const diagnose::FunctionRef helper =
+      call && depth == 0 ? program.callee(call) : diagnose::FunctionRef{};
+  if (!helper) return false;
+  const auto& returns = helper.function->returns;
+  return !returns.empty() && std::all_of(returns.begin(), returns.end(), [&](const auto value) {
+    return asks_for_launcher(program, {helper.module, value}, depth + 1);
+  });
+}
+
+// if launched_by_torchrun(): return run(), above the spawn.
+bool is_passed_by_ranks(const Program& program, const CallRef& spawn) {
+  return program.under(spawn.ref(), [&](Ref condition, bool holds) {
+    return !holds && asks_for_launcher(program, condition);
+  });
+}
+
 }  // namespace
 
 void check_spawn_misuse(const Program& program, Report& report) {
@@ -286,7 +311,8 @@ void check_spawn_misuse(const Program& program, Report& report) {
               "mp.spawn at module level: every child imports the script and spawns again (\"before "
               "the current process has finished its bootstrapping phase\")")
           .help = "Put it under if __name__ == \"__main__\".";
-    if (is_reached) check_spawn_under_torchrun(program, spawn, report);
+    if (is_reached && !is_passed_by_ranks(program, spawn))
+      check_spawn_under_torchrun(program, spawn, report);
     const auto& launches = program.launches();
     if (is_reached && std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
           return launch.launcher == Launcher::torchrun &&

@@ -34,6 +34,14 @@ bool may_scale(const LaunchLine& launch) {
   return has_any(launch, {"use-deepspeed", "config-file", "gradient-accumulation-steps", "fp16"});
 }
 
+// Accelerator() in a cell: only what notebook_launcher() is given runs in several processes.
+bool is_in_cells(const Program& program) {
+  if (!program.is_notebook() || !program.launches().empty()) return false;
+  for (const char* launcher : {"notebook_launcher", "debug_launcher", "elastic_launch"})
+    if (program.mentions(launcher)) return false;
+  return !program.uses(diagnose::Api::spawn);
+}
+
 }  // namespace
 
 bool is_configured_for_deepspeed(const Program& program) {
@@ -45,6 +53,7 @@ std::string one_process_of_accelerate(const Program& program) {
   const auto& launches = program.launches();
   const bool is_one =
       !launches.empty() && std::all_of(launches.begin(), launches.end(), starts_one_process);
+  if (is_in_cells(program)) return "the cells of a notebook run in one process";
   return is_one ? "its launch lines start one process of Accelerate" : "";
 }
 

@@ -5,6 +5,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/launched_with.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/fixed_commands.hpp"
 #include "scenarios/pitfalls/reach/passed_by.hpp"
 
 #include <algorithm>
@@ -33,7 +34,8 @@ bool is_of_start(std::string_view option) {
 // What one line says of the program's options.
 class Line {
  public:
-  Line(const Program& program, const LaunchLine& launch) : program_(program), launch_(launch) {}
+  explicit Line(const Program& program, const LaunchLine& launch, bool is_fixed = false)
+      : program_(program), launch_(launch), is_fixed_(is_fixed) {}
 
   std::optional<Value> value_of(Ref at, int depth = 0) const {
     if (!at || depth > kNamesOfOption) return std::nullopt;
@@ -50,13 +52,13 @@ class Line {
         return std::nullopt;
     }
     const auto& sources = program_.sources(at);
-    if (sources.size() != 1 || sources.front().ref == at) return std::nullopt;
-    const Source& source = sources.front();
-    if (source.how == Source::How::argument && is_of_start(diagnose::last_word(at)))
-      return std::nullopt;
-    if (source.how == Source::How::argument)
-      return option_in_line(program_, program_.as_call(source.ref), launch_);
-    return source.how == Source::How::value ? value_of(source.ref, depth + 1) : std::nullopt;
+    std::optional<Value> out;
+    for (const Source& source : sources) {
+      const auto value = value_of_source(source, at, depth);
+      if (!value || (out && same_value(*out, *value) != true)) return std::nullopt;
+      out = value;
+    }
+    return out;
   }
 
   bool passes_by(Ref node) const {
@@ -64,8 +66,18 @@ class Line {
   }
 
  private:
+  std::optional<Value> value_of_source(const Source& source, Ref at, int depth) const {
+    if (source.how == Source::How::argument) {
+      if (!is_fixed_ && is_of_start(diagnose::last_word(at))) return std::nullopt;
+      return option_in_line(program_, program_.as_call(source.ref), launch_);
+    }
+    if (source.how != Source::How::value || source.ref == at) return std::nullopt;
+    return value_of(source.ref, depth + 1);
+  }
+
   const Program& program_;
   const LaunchLine& launch_;
+  const bool is_fixed_;  // no run has another line
 };
 
 // RANK=1 python train.py, accelerate launch --machine_rank 1 train.py
@@ -255,6 +267,25 @@ std::string one_process_as_launched(const Program& program, Ref node, bool in_gr
   if (!any) return {};
   return all ? "all launch lines that are known start one process"
              : "the launch lines that come by start one process";
+}
+
+bool is_off_as_launched(const Program& program, Ref flag) {
+  const auto is_off = [&](const LaunchLine& launch) {
+    const auto value = Line(program, launch).value_of(flag);
+    return value && value->is_false();
+  };
+  const auto& launches = program.launches();
+  return is_off({}) && std::all_of(launches.begin(), launches.end(), is_off);
+}
+
+std::string passed_by_fixed_commands(const Program& program, Ref node) {
+  const auto commands = fixed_commands(program);
+  const auto passes_by = [&](const LaunchLine& words) {
+    return Line(program, words, true).passes_by(node);
+  };
+  return !commands.empty() && std::all_of(commands.begin(), commands.end(), passes_by)
+             ? "the words that parse_args() is given here do not lead to it"
+             : "";
 }
 
 }  // namespace bench::pitfalls::facts

@@ -22,6 +22,13 @@ bool is_passed_by(const Program& program, const diagnose::LaunchLine& launch, Re
 // There are launch lines, and the options of each leave the node out: if args.mode == "distil".
 bool is_left_out_by_all_lines(const Program& program, Ref node);
 
+// The flag is an option that is off unless a line gives it, and none that is known does.
+bool is_off_as_launched(const Program& program, Ref flag);
+
+// "the words that parse_args() is given here do not lead to it", where the script writes them out
+// in place of those of the command line (fixed_commands.hpp). Empty where one of them may do so.
+std::string passed_by_fixed_commands(const Program& program, Ref node);
+
 // Process(...), Popen(...) and their kin, anywhere in the program.
 std::vector<CallRef> starts_of_processes(const Program& program);
 

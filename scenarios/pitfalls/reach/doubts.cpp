@@ -1,5 +1,6 @@
 // What is not known of a program although findings rest on it: the members of Doubts, see
 // certainty.hpp.
+#include "diagnose/model/made_at.hpp"
 #include "diagnose/model/script_kind.hpp"
 #include "scenarios/pitfalls/frameworks/accelerate_configs.hpp"
 #include "scenarios/pitfalls/frameworks/prepared.hpp"
@@ -12,6 +13,8 @@
 #include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/backups.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/opposite_runs.hpp"
+#include "scenarios/pitfalls/reach/switches.hpp"
 #include "scenarios/pitfalls/reach/tested_callers.hpp"
 
 #include <algorithm>
@@ -49,6 +52,57 @@ constexpr std::string_view kOfBrokenLines[] = {"DDP012", "LIT001", "LIT003", "LI
 constexpr std::string_view kOfSeveral[] = {"DDP010", "DDP021", "DDP022", "DDP026",
                                            "DDP033", "DDP039", "DDP040", "DDP041",
                                            "DDP043", "LAU006", "ACC003", "ACC004"};
+
+// Rules about what the program does with a model that it has wrapped.
+constexpr std::string_view kOfWrappedModel[] = {"DDP006", "DDP012", "DDP013"};
+
+bool is_wrapped_by(const Rule& rule, diagnose::Wrapper kind) {
+  if (rule.id.starts_with("DP")) return kind == diagnose::Wrapper::data_parallel;
+  return is_listed(kOfWrapper, rule.id) || kind == diagnose::Wrapper::ddp;
+}
+
+// `else` of `if self.several:`, in a program that wraps where self.several holds.
+bool only_runs_unwrapped(const Program& program, const Rule& rule, Ref where) {
+  if (!rule.id.starts_with("DP") && !is_listed(kOfWrappedModel, rule.id)) return false;
+  bool any = false;
+  for (const Wrap& wrap : program.wraps()) {
+    if (!is_wrapped_by(rule, wrap.kind)) continue;
+    any = true;
+    if (!only_in_runs_without(program, where, diagnose::made_at(program, wrap.call).ref()))
+      return false;
+  }
+  return any;
+}
+
+// self.net(x), which runs forward() of the class of what the object holds.
+std::vector<CallRef> calls_of_object(const Program& program, const diagnose::ClassRef& cls) {
+  std::vector<CallRef> out;
+  for (const diagnose::Module* module : program.modules())
+    for (const diagnose::Call& each : module->calls()) {
+      const CallRef call{module, &each};
+      const Ref called{module, each.function};
+      if (diagnose::stands_for_object(called) && program.class_of(called) == cls)
+        out.push_back(call);
+    }
+  return out;
+}
+
+// if lengths is not None: in a forward() that every call in sight gives no lengths.
+bool is_left_off_by_callers(const Program& program, Ref where) {
+  const diagnose::FunctionRef function = program.enclosing_function(where);
+  const diagnose::ClassRef cls = program.enclosing_class(where);
+  if (!function || !cls || function.function->name != "forward") return false;
+  const Switches switches = switches_around(program, function, where);
+  if (switches.empty() || !program.derived_of(cls).empty()) return false;
+  for (const Wrap& wrap : program.wraps())
+    if (std::find(wrap.classes.begin(), wrap.classes.end(), cls) != wrap.classes.end())
+      return false;
+  const auto sites = calls_of_object(program, cls);
+  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+    Switches outer;
+    return is_switched_off_by(program, function, switches, site, outer);
+  });
+}
 
 bool needs_ranks(const Rule& rule) {
   if (is_listed(kOfAnyProgram, rule.id)) return false;
@@ -179,6 +233,8 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
   if ((is_listed(kOfSeveral, rule.id) || is_listed(kOfWrapper, rule.id)) &&
       accelerate_wraps(program_))
     if (auto why = one_process_of_accelerate(program_); !why.empty()) return why;
+  if (!is_listed(kOfBrokenLines, rule.id))
+    if (auto why = passed_by_fixed_commands(program_, where); !why.empty()) return why;
   if (!reads_configs_) reads_configs_ = may_read_configs(program_);
   if (!*reads_configs_) return {};
   const std::string why =
@@ -204,6 +260,7 @@ bool Doubts::one_by_setting(const Rule& rule) {
 std::string Doubts::about(const Rule& rule, Ref where) {
   if (diagnose::is_test(program_.root())) return "a test of the project may do so on purpose";
   if (is_put_aside()) return "it lies in a folder of backups, and nothing here starts it";
+  if (only_runs_unwrapped(program_, rule, where)) return "only runs without the wrapper come by";
   const bool of_wrapper = rule.id.starts_with("DP");
   if ((of_wrapper || rule.id.starts_with("DDP")) && is_never_made(program_, where))
     return "nothing here makes an object of this class";
@@ -214,6 +271,9 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "one GPU is visible, and the wrapper is made for more";
   if (of_wrapper && only_starts_ranks(program_))
     return "all launch lines that are known start ranks, which do without this wrapper";
+  if (of_wrapper && (certainty_of_reach(program_, where) == Certainty::no ||
+                     is_left_off_by_callers(program_, where)))
+    return "no call that can be followed leads here";
   if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
   // In a script that trains; what a file only offers, others call.
   if ((rule.id.starts_with("ACC") || rule.id == "LIT009") && !program_.training_loops().empty() &&
