@@ -192,13 +192,15 @@ CallRef sampler_of(const Program& program, const CallRef& loader) {
 namespace {
 
 // is_train, split == "train"; not training_type == "rl", where the word that is compared tells.
-bool speaks_of_training(Ref condition) {
+bool speaks_of_training(Ref condition, int depth = 0) {
+  constexpr int kDeepest = 64;
+  if (!condition || depth > kDeepest) return false;
   const auto& tree = condition.module->tree();
   if (condition.kind() == Kind::not_expression)
-    return speaks_of_training(condition.child(Field::argument));
+    return speaks_of_training(condition.child(Field::argument), depth + 1);
   if (condition.kind() == Kind::boolean)
-    return speaks_of_training(condition.child(Field::left)) ||
-           speaks_of_training(condition.child(Field::right));
+    return speaks_of_training(condition.child(Field::left), depth + 1) ||
+           speaks_of_training(condition.child(Field::right), depth + 1);
   if (condition.kind() == Kind::comparison)
     for (NodeId at = tree[condition.node].first_child; at != kNoNode; at = tree[at].next_sibling)
       if (tree[at].kind == Kind::string) return says_any(tree.text(at), {"train"});
