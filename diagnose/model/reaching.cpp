@@ -22,6 +22,29 @@ bool leaves_before(const Module& module, NodeId target, NodeId use) {
   return false;
 }
 
+// del name; del name, other
+bool names(const SyntaxTree& tree, NodeId deletion, std::string_view name) {
+  for (NodeId at = tree[deletion].first_child; at != kNoNode; at = tree[at].next_sibling) {
+    if (tree[at].kind == Kind::identifier && tree.text(at) == name) return true;
+    if (tree[at].kind == Kind::tuple && names(tree, at, name)) return true;
+  }
+  return false;
+}
+
+// del name, on each way from the definition to the use: what was there is gone.
+bool is_deleted_before(const Module& module, const Def& def, NodeId use) {
+  const SyntaxTree& tree = module.tree();
+  for (NodeId block = tree[use].parent; block != kNoNode; block = tree[block].parent) {
+    const Kind kind = tree[block].kind;
+    if (kind == Kind::function) return false;
+    if (kind != Kind::block && kind != Kind::module) continue;
+    for (NodeId at = tree[block].first_child; at != kNoNode && at < use; at = tree[at].next_sibling)
+      if (at > def.target && tree[at].kind == Kind::delete_statement && names(tree, at, def.name))
+        return true;
+  }
+  return false;
+}
+
 bool leaves(Kind kind) {
   return kind == Kind::return_statement || kind == Kind::raise_statement ||
          kind == Kind::continue_statement || kind == Kind::break_statement;
@@ -89,6 +112,7 @@ bool always_assigns(const SyntaxTree& tree, NodeId statement, const std::vector<
 bool reaches(const Module& module, const Def& def, NodeId use) {
   if (def.kind == DefKind::parameter) return true;
   if (def.target >= use || leaves_before(module, def.target, use)) return false;
+  if (!def.is_attribute && is_deleted_before(module, def, use)) return false;
   if (def.kind == DefKind::import || def.kind == DefKind::class_definition) return true;
   // x = f(x): the use on the right sees the earlier value.
   const NodeId parent = module[def.target].parent;

@@ -426,9 +426,10 @@ void check_save_with_module_prefix(const Program& program, Report& report) {
           "unexpected keys");
       finding.help = always ? "Save model.module.state_dict()."
                             : "Save model.module.state_dict() in the runs that wrap the model.";
-      if (is_loaded_beside(program))
+      const bool fails_itself = restores_bare_itself(program, save);
+      if (!fails_itself && is_loaded_beside(program))
         tell_as_note(finding, "a script beside this one wraps its model too, and loads");
-      else
+      else if (!fails_itself)
         readers.soften(finding);
       // Whoever reads the file elsewhere goes by the keys that it has.
       if (finding.severity == Severity::info || is_loaded_into_wrapper_elsewhere(program)) break;

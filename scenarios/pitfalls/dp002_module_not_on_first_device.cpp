@@ -161,7 +161,8 @@ bool comes_after_first(const Program& program, const CallRef& first, const CallR
     if (!value || facts::contains(value.text(), ".module")) return false;
     const auto& sources = program.module_sources(value);
     return std::any_of(sources.begin(), sources.end(), [&](const diagnose::Source& source) {
-      return diagnose::made_at(program, program.as_call(source.ref)).ref() == first.ref();
+      const CallRef made = program.as_call(source.ref);
+      return made && diagnose::made_at(program, made).ref() == first.ref();
     });
   };
   return std::none_of(defs.begin(), defs.end(), [&](std::uint32_t index) {

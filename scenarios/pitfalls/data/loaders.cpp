@@ -189,12 +189,32 @@ CallRef sampler_of(const Program& program, const CallRef& loader) {
   return {};
 }
 
+namespace {
+
+// is_train, split == "train"; not training_type == "rl", where the word that is compared tells.
+bool speaks_of_training(Ref condition, int depth = 0) {
+  constexpr int kDeepest = 64;
+  if (!condition || depth > kDeepest) return false;
+  const auto& tree = condition.module->tree();
+  if (condition.kind() == Kind::not_expression)
+    return speaks_of_training(condition.child(Field::argument), depth + 1);
+  if (condition.kind() == Kind::boolean)
+    return speaks_of_training(condition.child(Field::left), depth + 1) ||
+           speaks_of_training(condition.child(Field::right), depth + 1);
+  if (condition.kind() == Kind::comparison)
+    for (NodeId at = tree[condition.node].first_child; at != kNoNode; at = tree[at].next_sibling)
+      if (tree[at].kind == Kind::string) return says_any(tree.text(at), {"train"});
+  return says_any(condition.text(), {"train"});
+}
+
+}  // namespace
+
 bool is_sampled_for_training(const Program& program, const CallRef& loader) {
   const auto& samplers = program.sources(loader.keyword("sampler"));
   return std::any_of(samplers.begin(), samplers.end(), [&](const Source& source) {
     return source.ref.kind() == Kind::none_literal &&
            program.under(source.ref, [](Ref condition, bool holds) {
-             return !holds && says_any(condition.text(), {"train"});
+             return !holds && speaks_of_training(condition);
            });
   });
 }

@@ -216,4 +216,23 @@ bool is_used_as_loaded(const Program& program, const CallRef& load) {
   });
 }
 
+bool restores_bare_itself(const Program& program, const CallRef& save) {
+  const Ref path = save.argument(1, "f");
+  if (save.call->api != Api::torch_save || !path) return false;
+  const auto loads = program.calls_named("load_state_dict");
+  return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
+    const CallRef read = program.as_call(load.positional(0));
+    if (load.module != save.module || !load.receiver() || !read || read.call->name != "load" ||
+        read.positional(0).text() != path.text() || load.call->node < save.call->node ||
+        program.enclosing_function(load.ref()) != program.enclosing_function(save.ref()) ||
+        facts::only_without_distribution(program, load.ref()))
+      return false;
+    const auto& sources = program.sources(load.receiver());
+    return !sources.empty() &&
+           std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
+             return program.wrap_made_by(source.ref) != nullptr || source.how != Source::How::value;
+           });
+  });
+}
+
 }  // namespace bench::pitfalls

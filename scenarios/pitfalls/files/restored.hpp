@@ -27,4 +27,8 @@ bool pickles_modules(const Program& program);
 // those that the program saves.
 bool is_of_other_files(const Program& program, Ref state);
 
+// net.load_state_dict(torch.load(path)) below, in the same function, of what the save writes, into
+// a model that has no wrapper yet: whatever other files do, this program fails.
+bool restores_bare_itself(const Program& program, const CallRef& save);
+
 }  // namespace bench::pitfalls
