@@ -116,10 +116,11 @@ bool is_before_training(const Program& program, Ref node) {
   });
 }
 
-// else of `if len(gpu_ids) > 0 and torch.cuda.is_available()`
+// else of `if len(gpu_ids) > 0 and torch.cuda.is_available()`, and not of `if n_gpu > 1`.
 bool is_without_gpus(const Program& program, Ref node) {
   return program.under(node, [](Ref condition, bool holds) {
-    return !holds && pitfalls::says_any(condition.text(), {"gpu", "cuda"});
+    return !holds && pitfalls::says_any(condition.text(), {"gpu", "cuda"}) &&
+           !pitfalls::holds_any(condition.text(), {"> 1", ">1"});
   });
 }
 
