@@ -354,6 +354,19 @@ bool Program::is_wrapped(Ref expression, Wrapper kind) const {
   return wrap_of(expression, kind) != nullptr;
 }
 
+namespace {
+
+// def link_prediction(data): the task that it trains for, which has a backward pass of its own.
+bool is_training_for_predictions(const Program& program, const FunctionRef& function) {
+  if (function.function->name.find("prediction") == std::string_view::npos) return false;
+  const auto backwards = program.calls_named("backward");
+  return std::any_of(backwards.begin(), backwards.end(), [&](const CallRef& backward) {
+    return program.enclosing_function(backward.ref()) == function;
+  });
+}
+
+}  // namespace
+
 bool Program::is_evaluation(Ref node) const {
   if (under_no_grad(node)) return true;
   const FunctionRef function = enclosing_function(node);
@@ -365,7 +378,7 @@ bool Program::is_evaluation(Ref node) const {
   };
   if (function && says(function.function->name, {"eval", "valid", "test", "infer", "predict",
                                                  "sample", "generate", "visuali"}))
-    return true;
+    return !is_training_for_predictions(*this, function);
   // for batch in eval_loader: ... in the function that trains too
   const Ref loop = innermost_loop(node);
   if (loop.kind() != Kind::for_statement) return false;

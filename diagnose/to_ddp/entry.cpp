@@ -178,6 +178,23 @@ Ref commands_of_class(const Program& program) {
   return {};
 }
 
+bool may_return_above(const Program& program, const DdpEntry& entry) {
+  Ref at = entry.first;
+  FunctionRef function = program.enclosing_function(at);
+  while (function && function != program.enclosing_function(entry.last)) {
+    const auto& returns = function.module->nodes_of(Kind::return_statement);
+    if (std::any_of(returns.begin(), returns.end(), [&](NodeId node) {
+          return node < at.node && program.enclosing_function(at.with(node)) == function;
+        }))
+      return true;
+    const auto& sites = program.call_sites(function);
+    if (sites.size() != 1 || sites.front().module != at.module) return false;
+    at = sites.front().ref();
+    function = program.enclosing_function(at);
+  }
+  return false;
+}
+
 DdpEntry ddp_entry(const Program& program, const std::vector<Ref>& needs) {
   return Finder(program, needs).find();
 }

@@ -13,6 +13,10 @@ struct DdpEntry {
   Ref last;   // the statement to leave behind; empty where the script does not run it itself
 };
 
+// if args.mode == "prepare": return, above what joins the group, in a function on the way there:
+// such a run comes to the end without a group.
+bool may_return_above(const Program& program, const DdpEntry& entry);
+
 // fire.Fire(Runner) and fire.Fire(Runner()) of the script: the statement that makes the object and
 // runs whichever method the command line names. Empty where there is none.
 Ref commands_of_class(const Program& program);

@@ -169,9 +169,12 @@ class Sharer {
     return false;
   }
 
-  // And not by default, or in the calls that are in sight.
+  // And not by default, or in the calls that are in sight: an option may say something else.
   bool is_always(Ref value, bool holds) const {
+    const auto& sources = program_.sources(value);
     return !facts::is_parameter(program_, value) &&
+           std::none_of(sources.begin(), sources.end(),
+                        [](const Source& source) { return source.how == Source::How::argument; }) &&
            (holds ? program_.is_literal_true(value) : program_.is_literal_false(value));
   }
 
@@ -327,8 +330,22 @@ class Sharer {
     return joined ? "(" + text + ")" : text;
   }
 
+  // The product that a name of the same function is given, and nothing else.
+  Ref product_behind(Ref batch) const {
+    if (batch.kind() != Kind::identifier) return batch;
+    const auto& sources = program_.sources(batch);
+    const Ref value = sources.size() == 1 && sources.front().how == Source::How::value
+                          ? sources.front().ref
+                          : batch;
+    return value.module == batch.module &&
+                   program_.enclosing_function(value) == program_.enclosing_function(batch)
+               ? value
+               : batch;
+  }
+
   // per_gpu for per_gpu * num_gpus: what each rank takes.
-  static Ref without_gpus(Ref batch) {
+  Ref without_gpus(Ref given) const {
+    const Ref batch = product_behind(given);
     if (batch.kind() != Kind::binary || batch.module->tree()[batch.node].op != Op::multiply)
       return {};
     const auto counts_gpus = [](Ref part) {

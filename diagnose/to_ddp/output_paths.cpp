@@ -9,6 +9,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string>
 
@@ -59,9 +60,12 @@ constexpr std::string_view kOpeners[] = {"codecs.open",     "io.open",         "
 
 constexpr std::string_view kQuestions[] = {"exists", "isdir", "isfile", "is_dir", "is_file"};
 
+bool is_opener(const CallRef& call) {
+  return std::find(std::begin(kOpeners), std::end(kOpeners), call.call->path) != std::end(kOpeners);
+}
+
 Ref opened_for_writing(const Program& program, const CallRef& call) {
-  const bool is_known =
-      std::find(std::begin(kOpeners), std::end(kOpeners), call.call->path) != std::end(kOpeners);
+  const bool is_known = is_opener(call);
   const bool is_of_path = !is_known && call.call->name == "open" && call.receiver() &&
                           pitfalls::is_path(program, call.receiver());
   if (!is_known && !is_of_path) return {};
@@ -76,6 +80,31 @@ bool is_image(const Program& program, Ref object) {
   return made &&
          (made.call->path.starts_with("PIL.Image.") || contains(made.call->path, "ToPILImage") ||
           contains(made.call->path, "to_pil_image"));
+}
+
+// "%s_label.png" % name, root + "/" + name + ".xlsx": whatever object has the method, the file is
+// no checkpoint.
+bool is_file_of_figures(const Program& program, Ref path) {
+  constexpr std::string_view kEndings[] = {".png",  ".jpg",  ".jpeg", ".bmp", ".gif",  ".tif",
+                                           ".tiff", ".webp", ".xlsx", ".xls", ".docx", ".pdf"};
+  const auto ends_so = [&](std::string_view text) {
+    while (!text.empty() && (text.back() == '"' || text.back() == '\'')) text.remove_suffix(1);
+    return std::any_of(std::begin(kEndings), std::end(kEndings),
+                       [&](std::string_view ending) { return text.ends_with(ending); });
+  };
+  if (path.kind() == Kind::binary && path.module->tree()[path.node].op == Op::modulo)
+    path = path.child(Field::left);
+  return ends_so(path.text()) || ends_so(pitfalls::path_form(program, path));
+}
+
+// image.save(path), workbook.save(filename=path)
+Ref figures_saved(const Program& program, const CallRef& call) {
+  if (call.call->name != "save" || !call.receiver() || program.callee(call)) return {};
+  for (const char* keyword : {"fp", "filename"})
+    if (const Ref path = call.argument(0, keyword);
+        path && (is_image(program, call.receiver()) || is_file_of_figures(program, path)))
+      return path;
+  return {};
 }
 
 bool is_path_method(std::string_view name) {
@@ -140,12 +169,15 @@ Ref path_written(const Program& program, const CallRef& call) {
     if (call.call->path == each.name) return call.argument(each.index, each.keyword);
   if (call.call->path == "logging.basicConfig") return call.keyword("filename");
   if (name == "save_pretrained") return {};
-  if (name == "save" && call.receiver() && is_image(program, call.receiver()))
-    return call.argument(0, "fp");
+  if (const Ref saved = figures_saved(program, call)) return saved;
   if (is_path_method(name) && call.receiver() && pitfalls::is_path(program, call.receiver()))
     return call.receiver();
   if (const Ref opened = opened_for_writing(program, call)) return opened;
   return pitfalls::written_path(program, call);
+}
+
+Ref path_opened_to_read(const Program& program, const CallRef& call) {
+  return is_opener(call) && !opened_for_writing(program, call) ? call.positional(0) : Ref{};
 }
 
 Ref place_made(const Program& program, const CallRef& call) {
@@ -235,6 +267,22 @@ bool is_same_path(const Program& program, Ref a, Ref b) {
   });
 }
 
+std::string shape_of(const Program& program, Ref path) {
+  constexpr int kFewest = 6;  // letters
+  std::string out;
+  int letters = 0;
+  int depth = 0;
+  for (const char each : pitfalls::path_form(program, path)) {
+    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
+    if (depth == 0) {
+      out += each;
+      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
+    }
+    if (each == '>') --depth;
+  }
+  return letters < kFewest ? std::string() : out;
+}
+
 std::vector<Ref> draws_behind(const Program& program, Ref path) {
   return is_private(program, path) ? std::vector<Ref>{} : Draws(program).behind(path);
 }
@@ -251,9 +299,12 @@ bool is_clock(const CallRef& call) {
 
 namespace {
 
-// The clock of another script, of which this one imports a function, names nothing here.
-bool is_of_this_run(const Program& program, Ref clock) {
-  return clock.module == &program.root() || !clock.module->has_main_guard();
+// The clock of another script, of which this one imports a function, names nothing here, unless
+// that function makes the path of it.
+bool is_of_this_run(const Program& program, Ref clock, Ref path) {
+  const FunctionRef function = program.enclosing_function(clock);
+  return clock.module == &program.root() || !clock.module->has_main_guard() ||
+         (function && function == program.enclosing_function(path));
 }
 
 }  // namespace
@@ -263,7 +314,7 @@ std::vector<Ref> clocks_behind(const Program& program, Ref path) {
   auto behind = pitfalls::facts::calls_behind(program, path);
   behind.push_back(path);
   for (const Ref& each : behind)
-    if (is_clock(program.as_call(each)) && is_of_this_run(program, each)) out.push_back(each);
+    if (is_clock(program.as_call(each)) && is_of_this_run(program, each, path)) out.push_back(each);
   return out;
 }
 

@@ -3,6 +3,7 @@
 
 #include "diagnose/model/program.hpp"
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -10,6 +11,9 @@ namespace bench::diagnose {
 
 // The path that a call writes a file to; empty for other calls, and for checkpoints of torch.save.
 Ref path_written(const Program& program, const CallRef& call);
+
+// h5py.File(path, "r"), gzip.open(path) and their kin; empty for other calls.
+Ref path_opened_to_read(const Program& program, const CallRef& call);
 
 // The path that a call makes a directory, a log or a file by.
 Ref place_made(const Program& program, const CallRef& call);
@@ -37,6 +41,9 @@ bool is_of_samples(const Program& program, Ref node);
 
 // Two expressions give one path: the same variable, the same text beside each other, one source.
 bool is_same_path(const Program& program, Ref a, Ref b);
+
+// "*/models/audio_model.*.pth": what is written out of a path. Empty where that is short.
+std::string shape_of(const Program& program, Ref path);
 
 // What the path is named by where each rank draws a name of its own: uuid4(), randint(...) that
 // nobody seeds. Not what has a place of its own for good reason: tempfile, the process id.

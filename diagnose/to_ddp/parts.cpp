@@ -35,9 +35,13 @@ void find_wraps(const ReachedCode& reached, Parts& out) {
     if (wrap.kind != Wrapper::data_parallel || !wrap.module || is_of_own_kind(program, wrap) ||
         !reached.comes_by(wrap.call.ref()))
       continue;
-    const bool is_empty =
-        wraps_no_parameters(program, wrap) || pitfalls::is_frozen(program, wrap.module);
+    const bool is_maybe_frozen = !wraps_no_parameters(program, wrap) &&
+                                 stands_for_object(wrap.module) &&
+                                 pitfalls::is_frozen_in_some_runs(program, wrap.module);
+    const bool is_empty = !is_maybe_frozen && (wraps_no_parameters(program, wrap) ||
+                                               pitfalls::is_frozen(program, wrap.module));
     (is_empty ? out.empty_wraps : out.wraps).push_back(&wrap);
+    if (is_maybe_frozen) out.maybe_frozen.push_back(&wrap);
   }
   // Where all were idle, what trains has not been seen.
   std::vector<const Wrap*> idle;
@@ -184,6 +188,28 @@ bool counts_devices(const Program& program, Ref condition) {
   return false;
 }
 
+// use_gpu, args.cuda: whether there is a GPU at all, as True or torch.cuda.is_available() say. That
+// is as true for each process as it was for one, and what it wrapped it has wrapped on one GPU too.
+bool asks_for_any_gpu(const Program& program, Ref condition) {
+  if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return false;
+  const std::string_view text = condition.text();
+  const auto words = pitfalls::words_of_name(text.substr(text.rfind('.') + 1));
+  const auto has = [&](std::string_view word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (!has("gpu") && !has("cuda")) return false;
+  const auto says_so = [&](const Source& source) {
+    if (source.how == Source::How::argument) {
+      const Ref usual = program.as_call(source.ref).keyword("default");
+      return usual && program.is_literal_true(usual);
+    }
+    return source.how == Source::How::value && (program.is_literal_true(source.ref) ||
+                                                source.ref.text() == "torch.cuda.is_available()");
+  };
+  const auto& sources = program.sources(condition);
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), says_so);
+}
+
 void add_condition(const Program& program, const Guard& guard, Parts& out);
 
 // The script joins its group above what the flag is given, in every run that comes there.
@@ -228,6 +254,7 @@ void add_condition(const Program& program, const Guard& guard, Parts& out) {
     if (guard.holds) add_once(out.launch_flags, flag);
     return;
   }
+  if (guard.holds && asks_for_any_gpu(program, condition)) return;
   const auto same = [&](const GpuCondition& each) { return each.condition == condition; };
   if (std::none_of(out.conditions.begin(), out.conditions.end(), same))
     out.conditions.push_back({condition, guard.holds});

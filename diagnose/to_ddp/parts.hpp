@@ -22,13 +22,14 @@ struct GpuCondition {
 struct Parts {
   std::vector<const Wrap*> wraps;  // DataParallel calls that the script comes by
   std::vector<const Wrap*>
-      empty_wraps;                      // those around what has no gradients: losses, frozen models
-  std::vector<const Wrap*> idle_wraps;  // those around what nothing trains: networks that judge
-  std::vector<CallRef> loaders;         // without a sampler, that training alone draws from
-  std::vector<FixedDevice> devices;     // written as one number for all
-  std::vector<CallRef> saves;           // of the script, by every rank
-  std::vector<Ref> type_tests;          // nn.DataParallel in isinstance(model, nn.DataParallel)
-  std::vector<Ref> gpu_choices;         // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
+      empty_wraps;  // those around what has no gradients: losses, frozen models
+  std::vector<const Wrap*> maybe_frozen;  // those of `wraps` around what some runs freeze
+  std::vector<const Wrap*> idle_wraps;    // those around what nothing trains: networks that judge
+  std::vector<CallRef> loaders;           // without a sampler, that training alone draws from
+  std::vector<FixedDevice> devices;       // written as one number for all
+  std::vector<CallRef> saves;             // of the script, by every rank
+  std::vector<Ref> type_tests;            // nn.DataParallel in isinstance(model, nn.DataParallel)
+  std::vector<Ref> gpu_choices;           // os.environ["CUDA_VISIBLE_DEVICES"] = "0,1"
   std::vector<GpuCondition> conditions;   // around `wraps`
   OldSync old_sync;                       // BatchNorm that replicas synchronise
   std::vector<std::string> launch_flags;  // without which it wraps nothing, or uses no GPU

@@ -29,10 +29,12 @@ bool is_option_of_one(const Program& program, Ref device) {
   return given && given.kind() == Kind::integer;
 }
 
-// device_ids[0], args.gpu_ids[0]
-bool is_first_of_gpus(Ref device) {
+// device_ids[0], args.gpu_ids[-1], config["gpu"][0]
+bool is_one_of_gpus(Ref device) {
+  if (device.kind() != Kind::subscript) return false;
+  const Ref at = device.child(Field::subscript);
   const std::string text = lowered(device.text());
-  return device.kind() == Kind::subscript && text.ends_with("[0]") &&
+  return (at.kind() == Kind::integer || at.text() == "-1") &&
          (contains(text, "gpu") || contains(text, "device"));
 }
 
@@ -41,14 +43,14 @@ bool is_first_of_gpus(Ref device) {
 bool is_chosen_once(const Program& program, Ref device) {
   const auto& sources = program.sources(device);
   return std::any_of(sources.begin(), sources.end(),
-                     [](const Source& source) { return is_first_of_gpus(source.ref); }) &&
+                     [](const Source& source) { return is_one_of_gpus(source.ref); }) &&
          std::all_of(sources.begin(), sources.end(), [](const Source& source) {
-           return is_first_of_gpus(source.ref) || source.how == Source::How::argument;
+           return is_one_of_gpus(source.ref) || source.how == Source::How::argument;
          });
 }
 
-// 0, also by a name, device_ids[0], args.gpu_ids[0]: the first of several GPUs.
-bool is_first_gpu(const Program& program, Ref device) {
+// 0, also by a name, device_ids[0], args.gpu_ids[-1]: one of several GPUs that the script chooses.
+bool is_one_for_all(const Program& program, Ref device) {
   if (device.kind() == Kind::integer) return true;
   if (device.kind() == Kind::identifier) {
     const auto& sources = program.sources(device);
@@ -58,7 +60,7 @@ bool is_first_gpu(const Program& program, Ref device) {
   }
   if (device.kind() == Kind::attribute)
     return is_option_of_one(program, device) || is_chosen_once(program, device);
-  return is_first_of_gpus(device);
+  return is_one_of_gpus(device);
 }
 
 // torch.device("cuda:0"), torch.device("cuda", 0), torch.device(f"cuda:{device_ids[0]}"), also with
@@ -68,6 +70,7 @@ bool is_fixed(const Program& program, const CallRef& device) {
   const Ref named = device.argument(0, "type");
   for (const Ref each : {named, device.positional(1)})
     if (each && each.kind() == Kind::attribute && is_option_of_one(program, each)) return true;
+  if (const Ref number = device.argument(1, "index"); number && is_one_of_gpus(number)) return true;
   const std::string text(device.ref().text());
   return contains(text, "cuda:") && !contains(text, "rank");
 }
@@ -229,7 +232,7 @@ std::vector<FixedDevice> fixed_devices(const Program& program, const Module& mod
     const bool places = ((made.name == "to" || made.name == "cuda") && call.receiver()) ||
                         made.api == Api::set_device || made.path == "torch.cuda.device";
     const Ref device = call.argument(0, "device");
-    if (places && device && (is_first_gpu(program, device) || chooses_gpu(program, call, device)))
+    if (places && device && (is_one_for_all(program, device) || chooses_gpu(program, call, device)))
       out.push_back({device, FixedDevice::Form::index, true});
   }
   const auto& tree = module.tree();

@@ -72,6 +72,16 @@ bool is_listed(const Module& module, NodeId definition) {
 
 }  // namespace
 
+bool is_experiment(const Module& script) {
+  const auto& calls = script.calls();
+  const auto& functions = script.functions();
+  return std::any_of(calls.begin(), calls.end(),
+                     [](const Call& call) { return call.name == "run_commandline"; }) ||
+         std::any_of(functions.begin(), functions.end(), [&](const Function& each) {
+           return has_decorator(script, each.node, {"automain"});
+         });
+}
+
 ReachedCode::ReachedCode(const Program& program) : program_(program) {
   for (const FunctionRef& each : program.functions())
     functions_[each.function->name].push_back(each);
@@ -140,6 +150,8 @@ void ReachedCode::start() {
 bool ReachedCode::is_entry(const Module& module, const Function& function) const {
   if (has_decorator(module, function.node, {"automain"})) return true;
   if (&module != &program_.root()) return false;
+  if (is_experiment(module) && has_decorator(module, function.node, {"main", "command"}))
+    return true;
   if (module.has_main_guard() || function.owner_class != kNoNode) return false;
   return function.name == "main" || pitfalls::facts::is_command(program_, {&module, &function});
 }

@@ -15,6 +15,10 @@
 
 namespace bench::diagnose {
 
+// A script of sacred's, which has its command line run what is registered: ex.run_commandline(),
+// @ex.automain.
+bool is_experiment(const Module& script);
+
 class ReachedCode {
  public:
   explicit ReachedCode(const Program& program);

@@ -20,7 +20,7 @@ constexpr std::size_t kMostScripts = 3;  // that are named
 bool only_offers_wraps(const Program& program, const std::vector<const Wrap*>& wraps,
                        const ReachedCode& reached) {
   const Module& script = program.root();
-  if (script.has_main_guard() || program.is_notebook()) return false;
+  if (script.has_main_guard() || program.is_notebook() || is_experiment(script)) return false;
   bool any = false;
   for (const Wrap* wrap : wraps) {
     if (reached.has(wrap->call)) return false;
@@ -117,8 +117,17 @@ bool takes_a_batch_for_each_gpu(const Program& program, const ClassRef& own) {
   return false;
 }
 
+// gpu0_bsz: the first GPU gets a smaller part than the others.
+bool balances(const ClassRef& own) {
+  return pitfalls::says_any(own.cls->name, {"balanced", "balance"}) ||
+         pitfalls::facts::contains(own.module->text(own.cls->body), "gpu0");
+}
+
 // What each rank has to take in place of what the class did.
 std::string share_of_rank(const Program& program, const ClassRef& own) {
+  if (balances(own))
+    return ", and let each rank load an equal share of the batch (DDP averages over ranks, so that "
+           "the samples of a smaller share would weigh more)";
   if (scatters(program, own)) return ", and let each rank load the part that it scatters";
   if (takes_a_batch_for_each_gpu(program, own))
     return ". It scatters nothing: its caller makes a batch for each GPU, so let each rank make "
@@ -172,7 +181,10 @@ std::string own_wrapper(const Program& program, const ReachedCode& reached) {
     // from data_parallel import DataParallel: its name alone is that of PyTorch's.
     if (!program.derives_from(wrap.own, Api::data_parallel))
       return found + advice_for_copy(program, wrap.own);
-    return found + ", a DataParallel of its own: derive it from DistributedDataParallel" +
+    return found +
+           ", a DataParallel of its own: wrap in DistributedDataParallel itself in its place (a "
+           "class derived from that would run a forward pass of its own, past DDP's, and no "
+           "gradient would be averaged)" +
            share_of_rank(program, wrap.own);
   }
   return copied_wrapper(program, reached);

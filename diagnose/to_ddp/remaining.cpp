@@ -6,6 +6,7 @@
 #include "diagnose/to_ddp/trains.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
+#include "scenarios/pitfalls/reach/switches.hpp"
 
 #include <algorithm>
 #include <tuple>
@@ -31,6 +32,7 @@ constexpr Topic kTopics[] = {
     tell_written_files,
     tell_downloads,
     tell_saves,
+    tell_saves_out_of_sight,
     tell_pickled_wrappers,
     tell_reads_of_saved,
     tell_changed_keys,
@@ -71,6 +73,7 @@ constexpr Topic kTopics[] = {
     tell_early_stops,
     tell_plateau_steps,
     tell_swallowed_steps,
+    tell_hidden_failures,
     tell_questions,
     tell_evaluation,
 };
@@ -133,12 +136,29 @@ bool Left::is_found(Ref place, std::string_view rule) const {
   });
 }
 
+namespace {
+
+// if is_training: of a parameter for which every call of the function gives False.
+bool is_switched_off_by_callers(const Program& program, Ref place) {
+  const FunctionRef function = program.enclosing_function(place);
+  if (!function || !program.handed_on(function).empty()) return false;
+  const auto& sites = program.call_sites(function);
+  const auto switches = facts::switches_around(program, function, place);
+  return !sites.empty() && !switches.empty() &&
+         std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
+           facts::Switches outer;
+           return facts::is_switched_off_by(program, function, switches, site, outer);
+         });
+}
+
+}  // namespace
+
 bool Left::is_run(Ref place) const {
   const bool is_reached = reached.is_run(place) &&
                           (place.module == &program.root() ||
                            facts::certainty_of_reach(program, place) == facts::Certainty::certain);
   return is_reached && !facts::is_switched_off(program, place) &&
-         !facts::is_never_made(program, place);
+         !is_switched_off_by_callers(program, place) && !facts::is_never_made(program, place);
 }
 
 bool Left::trains() const {

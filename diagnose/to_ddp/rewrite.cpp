@@ -1,6 +1,7 @@
 #include "diagnose/to_ddp/rewrite.hpp"
 
 #include "diagnose/driver/fix.hpp"
+#include "diagnose/to_ddp/cpu_states.hpp"
 #include "diagnose/to_ddp/late_draws.hpp"
 #include "diagnose/to_ddp/reached_code.hpp"
 #include "diagnose/to_ddp/refusal.hpp"
@@ -315,6 +316,7 @@ Rewrite rewrite_to_ddp(const Program& program, const Rediagnose& rediagnose) {
       std::vector<Finding> mendable = waits_for_saved(now);
       for (Finding& each : directories_to_allow(now)) mendable.push_back(std::move(each));
       for (Finding& each : draws_to_send(rewritten)) mendable.push_back(std::move(each));
+      for (Finding& each : states_to_copy(now)) mendable.push_back(std::move(each));
       for (const Finding& each : found)
         if (belongs_to_ddp(each) || keeps_keys(each, rewritten, parts)) mendable.push_back(each);
       again = --rounds > 0 && mend(rewritten, mendable, files, out.steps);

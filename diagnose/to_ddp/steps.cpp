@@ -267,6 +267,13 @@ class Rewriter {
     if (options_.find_unused_parameters) out += ", find_unused_parameters=True";
     if (options_.keep_buffers) out += ", broadcast_buffers=False";
     out += ")";
+    const auto& frozen = parts_.maybe_frozen;  // DDP refuses what has no gradients in this run
+    if (std::find(frozen.begin(), frozen.end(), &wrap) != frozen.end()) {
+      out += " if any(weight.requires_grad for weight in " + std::string(wrap.module.text()) +
+             ".parameters()) else " + on_one_gpu(wrap);
+      if (&file == &root()) return in_brackets(wrap.call.ref(), out);
+      out = "(" + out + ")";
+    }
     if (&file == &root()) return out;
     return in_brackets(wrap.call.ref(), out + " if " + names_.dist(file) +
                                             ".is_initialized() else " +
@@ -463,7 +470,8 @@ class Rewriter {
     const std::string dist = names_.dist(root());
     std::string line = dist + ".destroy_process_group()";
     const auto own = program_.calls(Api::destroy_process_group);
-    if (std::any_of(own.begin(), own.end(),
+    if (may_return_above(program_, entry_) ||
+        std::any_of(own.begin(), own.end(),
                     [&](const CallRef& call) { return reached_.comes_by(call.ref()); }))
       line = "if " + dist + ".is_initialized():\n    " + line;  // the script may have left it
     edit::insert_after(entry_.last, line, "", made);

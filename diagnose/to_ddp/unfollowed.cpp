@@ -25,11 +25,25 @@ bool calls_wrapper(std::string_view line) {
          !line.substr(0, at).ends_with("Distributed");
 }
 
+// A text over several lines begins or ends in the line.
+bool has_one_end_of_text(std::string_view line) {
+  std::size_t count = 0;
+  for (const std::string_view quotes : {"\"\"\"", "'''"})
+    for (std::size_t at = line.find(quotes); at != std::string_view::npos;
+         at = line.find(quotes, at + quotes.size()))
+      ++count;
+  return count % 2 == 1;
+}
+
+// In code: an example of a docstring calls nothing.
 std::optional<std::uint32_t> line_of_wrapper(std::string_view text) {
   std::uint32_t number = 1;
+  bool in_text = false;
   for (std::size_t begin = 0; begin < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
-    if (calls_wrapper(text.substr(begin, end - begin))) return number;
+    const std::string_view line = text.substr(begin, end - begin);
+    if (!in_text && calls_wrapper(line)) return number;
+    if (has_one_end_of_text(line)) in_text = !in_text;
     begin = end + 1;
   }
   return std::nullopt;

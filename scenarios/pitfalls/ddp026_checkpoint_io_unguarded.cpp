@@ -439,11 +439,7 @@ void find_directories(const Program& program, const Accepts& accepts, Report& re
       if ((exist_ok && !program.is_literal_false(exist_ok)) ||
           program.guarded_by_rank(make.ref()) != RankTest::none)
         continue;
-      if (make.module->tree().ancestor(make.call->node, Kind::try_statement) != kNoNode ||
-          program.enclosing_with(make.ref(), [](Ref item) {
-            return facts::contains(item.text(), "suppress(");  // contextlib.suppress(OSError)
-          }))
-        continue;
+      if (is_attempted(program, make)) continue;
       if (facts::rank_goes_first(program, make.ref()) ||
           facts::only_before_ranks(program, make.ref()) ||
           facts::only_without_distribution(program, make.ref()) || is_made_above(program, make) ||

@@ -306,6 +306,20 @@ TEST(ToDdpBatches, TellsNoiseOfSamplesAlone) {
   EXPECT_SILENT(both, "Seed with seed");
 }
 
+// What every call of the function switches off draws nothing.
+TEST(ToDdpBatches, TellsNoNoiseThatIsNeverDrawn) {
+  const auto with = [](const std::string& mode) {
+    return told({.above = "def pairs(x, is_training):\n"
+                          "    if is_training:\n"
+                          "        x = x + torch.rand_like(x)\n"
+                          "    return x\n",
+                 .before = "torch.manual_seed(7)\n",
+                 .loss = "model(pairs(x, is_training=" + mode + ")).sum()"});
+  };
+  EXPECT_TOLD(with("True"), "every rank draws the same numbers here");
+  EXPECT_SILENT(with("False"), "every rank draws the same numbers here");
+}
+
 TEST(ToDdpBatches, TellsDataThatEachRankShuffles) {
   const auto with = [](const std::string& seed, const std::string& method) {
     return told({.above = "import random\nfrom torch.utils.data import Dataset\n" + seed +

@@ -39,20 +39,33 @@ TEST(ToDdpLoaders, SharesOutWhatAHelperMakesForTraining) {
   EXPECT_TOLD(branch, "return data.DataLoader(items, batch_size=1)\n");
 }
 
+// The loop takes a batch apart; what put it together is `cut`, which has a docstring.
+Rewrite taken_apart(const std::string& cut) {
+  return rewritten({{"train.py",
+                     "import torch\n"
+                     "from torch import nn\n"
+                     "from torch.utils.data import DataLoader\n"
+                     "def cut(batch):\n"
+                     "    r\"\"\"Adds an outer dimension of the batch size.\"\"\"\n"
+                     "    return " +
+                         cut +
+                         "\n"
+                         "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
+                         "loader = DataLoader(data, 64, shuffle=True, collate_fn=cut)\n"
+                         "for epoch in range(9):\n"
+                         "    for batches in loader:\n"
+                         "        for x in batches:\n"
+                         "            model(x).sum().backward()\n"
+                         "            optimizer.step()\n"}});
+}
+
 TEST(ToDdpLoaders, SharesOutLoadersOfSeveralStepsABatch) {
-  const Rewrite made = rewritten({{"train.py",
-                                   "import torch\n"
-                                   "from torch import nn\n"
-                                   "from torch.utils.data import DataLoader\n"
-                                   "model = nn.DataParallel(nn.Linear(8, 2).cuda())\n"
-                                   "loader = DataLoader(data, 64, shuffle=True, collate_fn=cut)\n"
-                                   "for epoch in range(9):\n"
-                                   "    for batches in loader:\n"
-                                   "        for x in batches:\n"
-                                   "            model(x).sum().backward()\n"
-                                   "            optimizer.step()\n"}});
+  const std::string words = "a batch of this loader is several steps of training";
+  const Rewrite made = taken_apart("[batch[i:i + 4] for i in range(0, len(batch), 4)]");
   EXPECT_TOLD(made.texts.at("train.py"), "sampler=DistributedSampler(data)");
-  EXPECT_TOLD(listed(made.left), "a batch of this loader is several steps of training");
+  EXPECT_TOLD(listed(made.left), words);
+  EXPECT_TOLD(listed(taken_apart("split_up(batch)").left), words);
+  EXPECT_SILENT(listed(taken_apart("[torch.stack(each, 0) for each in zip(*batch)]").left), words);
 }
 
 TEST(ToDdpLoaders, MakesTheDataOnce) {

@@ -17,6 +17,13 @@ TEST(ToDdpModes, AsksTheLauncherWhereTheGroupIsJoinedLater) {
   EXPECT_TOLD(told({.end = "log = open('out/log.txt', 'w')\n"}), "if dist.get_rank() == 0:");
 }
 
+// What the advice takes for granted beside the rank.
+TEST(ToDdpModes, SaysThatTheGroupIsJoinedLaterOfAllItsCalls) {
+  const std::string ask = "answer = input('Overwrite? ')\n";
+  EXPECT_TOLD(told({.above = ask}), "and above it dist.broadcast_object_list raises.");
+  EXPECT_SILENT(told({.end = ask}), "dist.broadcast_object_list raises");
+}
+
 // A helper that is called above the group and below it.
 TEST(ToDdpModes, AsksTheLauncherInHelpersOfBothPlaces) {
   const std::string helper = "def note():\n    open('out/log.txt', 'w').write('x')\n";

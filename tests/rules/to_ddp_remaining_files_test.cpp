@@ -405,6 +405,57 @@ TEST(ToDdpRemaining, TellsClocksThatOptionsCarryToOtherFiles) {
                 "names its output by its own clock");
 }
 
+// Of a file that is a script too, what this one makes an object of.
+TEST(ToDdpRemaining, TellsClocksOfObjectsFromOtherScripts) {
+  const auto with = [](const std::string& made) {
+    return told({.above = "from saver import Saver\nsaver = Saver()\n"},
+                {{"saver.py",
+                  "import os, time\n"
+                  "STARTED = time.strftime('%H%M%S')\n"
+                  "class Saver:\n"
+                  "    def __init__(self):\n" +
+                      made +
+                      "        os.makedirs(self.root, exist_ok=True)\n"
+                      "if __name__ == '__main__':\n"
+                      "    os.makedirs(time.strftime('%H%M%S'))\n"}});
+  };
+  const std::string words = "names its output by its own clock";
+  EXPECT_TOLD(with("        now = time.strftime('%H%M%S')\n"
+                   "        self.root = os.path.join('out', f'run{os.sep}{now}')\n"),
+              words);
+  EXPECT_SILENT(with("        self.root = 'out'\n"), words);
+}
+
+TEST(ToDdpRemaining, TellsSavesOutOfSight) {
+  const std::string words = "is not in sight, and is given the model on every rank";
+  const std::string flow =
+      "from workflow import Flow\n"
+      "class Run(Flow):\n"
+      "    def keep(self, net):\n"
+      "        self.";
+  const auto with = [&](const std::string& call) {
+    return told({.above = flow + call + "\nrun = Run()\n", .behind = "    run.keep(model)\n"});
+  };
+  EXPECT_TOLD(with("save_model(net, 'a')"), words);
+  EXPECT_TOLD(told({.above = "from torchtools import Checkpoint\nkeep_checkpoint = Checkpoint()\n",
+                    .behind = "    keep_checkpoint(model.module.state_dict(), epoch)\n"}),
+              words);
+  EXPECT_SILENT(with("load_model(net, 'a')"), words);
+  EXPECT_SILENT(with("save_figures('a')"), words);
+  EXPECT_SILENT(told({.behind = "    if int(os.environ['RANK']) == 0:\n"
+                                "        save_model(model.module.state_dict())\n"}),
+                words);
+}
+
+TEST(ToDdpRemaining, TellsFiguresByTheirNames) {
+  const std::string words = "every rank writes this file";
+  EXPECT_TOLD(told({.behind = "    grid_of(model).save('%s_%d.png' % (root, epoch))\n"}), words);
+  EXPECT_TOLD(told({.above = "import openpyxl\nbook = openpyxl.Workbook()\n",
+                    .end = "name = root + '/' + run + '.xlsx'\nbook.save(filename=name)\n"}),
+              words);
+  EXPECT_SILENT(told({.behind = "    state_of(model).save(epoch)\n"}), words);
+}
+
 // A config that gives its entries by name is no data set: a loader would ask it for its length.
 TEST(ToDdpRemaining, TellsFilesOfConfigs) {
   const std::string words = "every rank writes this file";

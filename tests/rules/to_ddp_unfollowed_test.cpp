@@ -52,6 +52,10 @@ TEST(ToDdpUnfollowed, IsSilentOfOtherMentions) {
   const Rewrite made = rewritten({{"train.py", "from trainer import fit\nfit(model, data)\n"},
                                   {"other.py",
                                    "# model = nn.DataParallel(model)\n"
+                                   "def patch(model):\n"
+                                   "    \"\"\"Add the callback.\n"
+                                   "    > model = DataParallel(model, device_ids=[0, 1])\n"
+                                   "    \"\"\"\n"
                                    "class Own(nn.DataParallel):\n    pass\n"
                                    "class DataParallel(nn.Module):\n    pass\n"
                                    "model = DistributedDataParallel(model)\n"}});

@@ -417,7 +417,8 @@ TEST(ToDdpWrappers, SaysHowToReplaceACopyOfDataParallel) {
   EXPECT_TOLD(refusal("Module", whole), "It scatters nothing: its caller makes a batch for each");
   EXPECT_TOLD(refusal("Module", cut), "let each rank load the part that it scatters");
   EXPECT_SILENT(refusal("Module", "        return self.module(*inputs)\n"), "scatters");
-  EXPECT_TOLD(refusal("Torch", cut), "derive it from DistributedDataParallel, and let each rank");
+  EXPECT_TOLD(refusal("Torch", cut), "no gradient would be averaged), and let each rank load the");
+  EXPECT_TOLD(refusal("Torch", "        self.gpu0_bsz = 2\n" + cut), "an equal share of the batch");
 }
 
 TEST(ToDdpWrappers, TellsDevicesThatConfigurationsSet) {

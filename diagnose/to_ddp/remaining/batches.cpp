@@ -209,10 +209,11 @@ void tell_whole_batches(Left& left) {
                 "no step has divided the batch size of this loader, which is one by default: every "
                 "rank takes what " +
                     option +
-                    " says, N times the samples of a step and an N-th of the steps. Give " +
+                    " says, N times the samples of a step, and an epoch has an N-th of the steps. "
+                    "Give " +
                     option +
-                    " what one rank is to take, and set the learning rate and its schedule for "
-                    "that.");
+                    " what one rank is to take, and set the learning rate for that, and its "
+                    "schedule where it counts epochs.");
   }
   left.tell(Harm::figures, out_of_reach,
             "no step has divided the batch size of this loader: unless it is a rank's share "
@@ -224,8 +225,8 @@ void tell_whole_batches(Left& left) {
   left.tell(Harm::figures, ones,
             "the batch size of this loader is one, which cannot be divided: a step takes a sample "
             "on each rank where it took one in all, and an epoch has an N-th of the steps. Set the "
-            "learning rate and its schedule for that; where a sample is a batch that the data set "
-            "makes, divide that one.");
+            "learning rate for that, and its schedule where it counts epochs; where a sample is a "
+            "batch that the data set makes, divide that one.");
 }
 
 void tell_undividable_batches(Left& left) {

@@ -9,7 +9,8 @@ namespace {
 
 constexpr std::string_view kRank = "dist.get_rank() == 0";
 constexpr std::string_view kRankOfLauncher = "int(os.environ.get(\"RANK\", 0)) == 0";
-constexpr std::string_view kBarrier = "dist.barrier()";
+// Calls that advice names, and that raise where there is no group yet.
+constexpr std::string_view kCalls[] = {kRank, "dist.barrier()", "dist.broadcast_object_list"};
 
 // The place itself, or a call that leads to it, stands below the call that joins.
 bool is_below(const Program& program, Ref join, Ref place, std::set<const Function*>& seen) {
@@ -45,17 +46,35 @@ void replace_all(std::string& text, std::string_view what, std::string_view with
     text.replace(at, what.size(), with);
 }
 
-// The text for a place that is not surely below the join.
+std::vector<std::string> calls_of_group(const std::string& text) {
+  std::vector<std::string> out;
+  for (const std::string_view call : kCalls)
+    if (text.find(call) != std::string::npos) out.emplace_back(call.substr(0, call.find(" == ")));
+  return out;
+}
+
+std::string joined_by_and(const std::vector<std::string>& parts) {
+  std::string out;
+  for (std::size_t i = 0; i < parts.size(); ++i)
+    out += (i == 0 ? "" : i + 1 == parts.size() ? " and " : ", ") + parts[i];
+  return out;
+}
+
+// The text for a place that is not surely below the join. Who is to wait at a barrier alone, as
+// behind an evaluation, stands above the join only where that is sure.
 std::string asking_environment(const Program& program, std::string text, Ref place) {
-  const bool waits = text.find(kBarrier) != std::string::npos;
+  const std::vector<std::string> calls = calls_of_group(text);
+  const bool only_waits = calls.size() == 1 && calls.front() == "dist.barrier()";
   replace_all(text, kRank, kRankOfLauncher);
   const auto joins = program.calls(Api::init_process_group);
   if (joins.empty()) return text;
   const Ref join = joins.front().ref();
-  text += program.runs_before(place, join) ? " The process group is joined later ("
-                                           : " The process group may be joined later (";
-  text += place_of(join) + "), and above it dist.get_rank()";
-  return text + (waits ? " and dist.barrier() raise." : " raises.");
+  const bool is_above = program.runs_before(place, join);
+  if (only_waits && !is_above) return text;
+  text += is_above ? " The process group is joined later ("
+                   : " The process group may be joined later (";
+  return text + place_of(join) + "), and above it " + joined_by_and(calls) +
+         (calls.size() > 1 ? " raise." : " raises.");
 }
 
 }  // namespace
@@ -74,7 +93,7 @@ bool is_joined_above(const Program& program, Ref place) {
 }
 
 std::vector<Told> told_by_group(const Program& program, Told told) {
-  if (told.text.find(kRank) == std::string::npos) return {std::move(told)};
+  if (calls_of_group(told.text).empty()) return {std::move(told)};
   std::vector<Told> out;
   for (const Ref place : told.places) {
     std::string text =

@@ -369,6 +369,16 @@ void tell_passes_over_shares(Left& left) {
 
 namespace {
 
+// A node of the function cuts or counts: x.split(4), range(n), size, batch[i], batch[:4]. What its
+// docstring says of a batch does not count.
+bool may_cut(Ref node) {
+  const auto& tree = node.module->tree();
+  if (node.kind() == Kind::slice) return true;
+  if (node.kind() == Kind::subscript) return node.child(Field::subscript).text().starts_with("i");
+  return node.kind() == Kind::identifier &&
+         pitfalls::says_any(tree.text(node.node), {"chunk", "split", "range", "size"});
+}
+
 // A collate_fn of the program that only stacks what it is given.
 bool surely_cuts_nothing(const Program& program, Ref collate) {
   FunctionRef function;
@@ -378,8 +388,10 @@ bool surely_cuts_nothing(const Program& program, Ref collate) {
       function = each;
     }
   if (!function) return false;
-  const std::string_view text = function.module->text(function.function->body);
-  return !pitfalls::says_any(text, {"chunk", "split", "range(", "size", "[i", ":]", "[:"});
+  const auto& tree = function.module->tree();
+  for (NodeId at = function.function->body; at < tree[function.function->body].last; ++at)
+    if (may_cut({function.module, at})) return false;
+  return true;
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/metrics/evaluation_loops.hpp"
 #include "scenarios/pitfalls/metrics/phase_loops.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
+#include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/ranks/local_decisions.hpp"
 
 #include <algorithm>
@@ -121,6 +122,47 @@ void tell_swallowed_steps(Left& left) {
             "a rank that comes here has skipped its backward pass, while the others wait for its "
             "gradients: they hang, or pair up one step off. Let it raise, or have all ranks skip "
             "the step together (all-reduce a flag before the backward pass).");
+}
+
+namespace {
+
+// except:, except Exception as e: and their kin, whatever is logged there; none that raises again
+// or ends the process.
+bool hides_failure(Ref handler) {
+  std::string_view head = handler.text();
+  head = head.substr(0, head.find(':'));
+  head.remove_prefix(std::string_view("except").size());
+  if (head.find_first_not_of(' ') != std::string_view::npos &&
+      !pitfalls::holds_any(head, {"Exception", "RuntimeError"}))
+    return false;
+  const auto& tree = handler.module->tree();
+  for (NodeId at = handler.node; at < tree[handler.node].last; ++at)
+    if (tree[at].kind == Kind::raise_statement) return false;
+  const auto calls = pitfalls::facts::calls_in(handler);
+  return std::none_of(calls.begin(), calls.end(), [](const CallRef& call) {
+    return pitfalls::says_any(call.call->name, {"exit", "abort", "kill", "raise", "post_mortem"});
+  });
+}
+
+}  // namespace
+
+void tell_hidden_failures(Left& left) {
+  std::vector<Ref> places;
+  for (const Module* module : left.program.modules())
+    for (const NodeId node : module->nodes_of(Kind::try_statement)) {
+      const auto& tree = module->tree();
+      const Ref body{module, tree.child(node, Field::body)};
+      if (!body || !left.runs_on_every_rank(body) || !holds_batches(left.program, body)) continue;
+      for (NodeId at = tree[node].first_child; at != kNoNode; at = tree[at].next_sibling)
+        if (const Ref handler{module, at};
+            tree[at].kind == Kind::except_clause && hides_failure(handler))
+          places.push_back(handler);
+    }
+  left.tell(Harm::may_stop, places,
+            "training runs in this try: a rank that fails there (out of memory, a file that is "
+            "missing) comes here and goes on as if nothing had happened, so that torchrun does not "
+            "stop the others, and they wait for its gradients. Raise again behind what is done "
+            "here.");
 }
 
 void tell_questions(Left& left) {

@@ -4,6 +4,7 @@
 #include "diagnose/to_ddp/remaining/topics.hpp"
 #include "scenarios/pitfalls/files/file_calls.hpp"
 #include "scenarios/pitfalls/files/model_saves.hpp"
+#include "scenarios/pitfalls/program/argument_for.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/path_form.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
@@ -60,23 +61,6 @@ bool is_use_of_saved(const Left& left, const CallRef& save, Ref path, const Call
   }();
   return is_given && use.call->api != Api::torch_save &&
          !is_waited_between(left.program, save.ref(), use.ref());
-}
-
-// "*/models/audio_model.*.pth": what is written out of a path. Short ones say nothing.
-std::string shape_of(const Program& program, Ref path) {
-  constexpr int kFewest = 6;  // letters
-  std::string out;
-  int letters = 0;
-  int depth = 0;
-  for (const char each : pitfalls::path_form(program, path)) {
-    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
-    if (depth == 0) {
-      out += each;
-      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
-    }
-    if (each == '>') --depth;
-  }
-  return letters < kFewest ? std::string() : out;
 }
 
 // name of root / name, root + "/" + name and root + "/best.pth"; empty for name + ".pth".
@@ -237,7 +221,51 @@ std::vector<CallRef> aliased_saves(const Program& program) {
   return out;
 }
 
+// net.state_dict(), the wrapped net or net.module, also in a dictionary.
+bool holds_model(const Program& program, Ref value) {
+  const auto calls = pitfalls::facts::calls_in(value);
+  if (std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
+        return call.call->name == "state_dict" && call.receiver();
+      }))
+    return true;
+  const bool is_inner =
+      value.kind() == Kind::attribute && value.child(Field::attribute).text() == "module";
+  return program.wrap_of(is_inner ? value.child(Field::object) : value, Wrapper::ddp) != nullptr;
+}
+
+// self.save_model(net, name) of a base class that is not there, and make_checkpoint(state) of an
+// object of another package.
+bool saves_out_of_sight(const Program& program, const CallRef& call) {
+  const std::string_view name = call.call->name;
+  if (call.call->api != Api::none || name.empty() || call.call->path.starts_with("torch.") ||
+      std::isupper(static_cast<unsigned char>(name.front())) != 0 || !run_by(program, call).empty())
+    return false;
+  const auto words = pitfalls::words_of_name(name);
+  const auto given = pitfalls::facts::arguments_of(call);
+  return std::any_of(words.begin(), words.end(),
+                     [](std::string_view word) {
+                       return word == "save" || word == "checkpoint" || word == "ckpt";
+                     }) &&
+         !pitfalls::says_any(name, {"load", "restore", "resume"}) &&
+         std::any_of(given.begin(), given.end(),
+                     [&](Ref each) { return holds_model(program, each); });
+}
+
 }  // namespace
+
+void tell_saves_out_of_sight(Left& left) {
+  for (const Module* module : left.program.modules())
+    for (const Call& made : module->calls()) {
+      const CallRef call{module, &made};
+      if (saves_out_of_sight(left.program, call) && left.runs_on_every_rank(call.ref()) &&
+          !left.is_found(call.ref(), "DDP039") && !left.is_told(call.ref()))
+        left.tell(Harm::figures, {call.ref()},
+                  "`" + std::string(call.call->name) +
+                      "` is not in sight, and is given the model on every rank: where it writes a "
+                      "file, ranks overwrite each other's. Call it under "
+                      "`if dist.get_rank() == 0:`.");
+    }
+}
 
 void tell_pickled_wrappers(Left& left) {
   const Program& program = left.program;

@@ -70,6 +70,7 @@ void tell_trackers(Left& left);              // SummaryWriter, wandb.init on eve
 void tell_written_files(Left& left);         // open(path, "w"), savefig on every rank
 void tell_downloads(Left& left);             // download=True on every rank
 void tell_saves(Left& left);                 // checkpoints that every rank writes
+void tell_saves_out_of_sight(Left& left);    // by what is not there, and is given the model
 void tell_pickled_wrappers(Left& left);      // what a call gives, with the wrapper in it
 void tell_reads_of_saved(Left& left);        // what rank 0 has written, and every rank uses at once
 void tell_changed_keys(Left& left);          // module. before keys that had none
@@ -115,6 +116,7 @@ void tell_means_divided_again(Left& left);  // cross_entropy(x, y) / len(x)
 void tell_early_stops(Left& left);          // break on a rank's own figure
 void tell_plateau_steps(Left& left);        // ReduceLROnPlateau on a rank's own figure
 void tell_swallowed_steps(Left& left);      // except RuntimeError: continue
+void tell_hidden_failures(Left& left);      // except: around the training, which no one sees
 void tell_questions(Left& left);            // input("Overwrite? ")
 void tell_evaluation(Left& left);           // every rank evaluates all the data
 

@@ -116,6 +116,14 @@ bool is_before_training(const Program& program, Ref node) {
   });
 }
 
+// else of `if len(gpu_ids) > 0 and torch.cuda.is_available()`, and not of `if n_gpu > 1`.
+bool is_without_gpus(const Program& program, Ref node) {
+  return program.under(node, [](Ref condition, bool holds) {
+    return !holds && pitfalls::says_any(condition.text(), {"gpu", "cuda"}) &&
+           !pitfalls::holds_any(condition.text(), {"> 1", ">1"});
+  });
+}
+
 bool moves_to_cpu(const Program& program, const CallRef& call) {
   if (call.call->name == "cpu") return true;
   return call.call->name == "to" && program.string(call.argument(0, "device")) == "cpu";
@@ -251,8 +259,9 @@ void tell_moves_to_cpu(Left& left) {
       const Wrap* const around = pitfalls::wrapper_of_inner(left.program, object);
       if ((left.program.is_wrapped(object, Wrapper::ddp) ||
            (around != nullptr && around->kind == Wrapper::ddp)) &&
-          left.runs_on_every_rank(call.ref()) && is_before_training(left.program, call.ref()))
-        places.push_back(call.ref());
+          left.is_run(call.ref()) && !is_without_gpus(left.program, call.ref()) &&
+          is_before_training(left.program, call.ref()))
+        places.push_back(call.ref());  // rank 0 alone would lose its hooks there
     }
   left.tell(
       Harm::stops, places,

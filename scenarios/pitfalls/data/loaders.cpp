@@ -401,7 +401,10 @@ bool is_evaluation_loader(const Program& program, const CallRef& loader) {
   const Ref dataset = loader.argument(0, "dataset");
   if (dataset && says_evaluation(dataset.text())) return true;
   const auto function = program.enclosing_function(loader.ref());
-  if (function && says_evaluation(function.function->name)) return true;
+  // train_loader of def link_prediction(data), which trains for it.
+  const bool is_task = function && facts::contains(function.function->name, "prediction") &&
+                       facts::contains(facts::lowered(name), "train");
+  if (function && !is_task && says_evaluation(function.function->name)) return true;
   // `if val_mode:`, and the other branch of `if tag == "train"` and of `if train`.
   return program.under(loader.ref(), [&](Ref condition, bool holds) {
     if (condition.kind() == Kind::not_expression) {  // the other branch of `if not is_test`

@@ -188,6 +188,30 @@ std::optional<Told> told_of(const Program& program, const diagnose::TrainingLoop
   return Told{object, "hasattr(" + object + ", \"set_epoch\")"};
 }
 
+// second of zip(first, second), where the one DataLoader call of a function makes both of them.
+std::vector<std::string> zipped_beside(const Program& program, const diagnose::TrainingLoop& loop,
+                                       const CallRef& loader) {
+  std::vector<std::string> out;
+  if (loop.batches.kind() != Kind::for_statement) return out;
+  for (const CallRef& zip : facts::calls_in(loop.batches.child(Field::right))) {
+    if (zip.call->name != "zip" || zip.receiver()) continue;
+    for (std::size_t i = 0; const Ref each = zip.positional(i); ++i) {
+      const auto made = loaders_of(program, each);
+      if (each.kind() == Kind::identifier && each.text() != loop.iterable.text() &&
+          !is_bound_in_round(loop, each) &&
+          std::any_of(made.begin(), made.end(),
+                      [&](const CallRef& other) { return other.ref() == loader.ref(); }))
+        out.emplace_back(each.text());
+    }
+  }
+  return out;
+}
+
+std::string call_under(const std::string& object, const std::string& condition, Ref variable) {
+  const std::string call = object + ".set_epoch(" + std::string(variable.text()) + ")";
+  return condition.empty() ? call : "if " + condition + ":\n\t" + call;
+}
+
 }  // namespace
 
 void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
@@ -197,9 +221,16 @@ void fix_set_epoch(const Program& program, const diagnose::TrainingLoop& loop,
   if (!variable || variable.kind() != Kind::identifier || variable.text() == "_") return;
   const auto told = told_of(program, loop, loader, sampler);
   if (!told) return;
-  const std::string call = told->object + ".set_epoch(" + std::string(variable.text()) + ")";
-  insert_first(loop.epochs.with(loop.epochs.child(Field::body).node),
-               told->condition.empty() ? call : "if " + told->condition + ":\n\t" + call,
+  std::string calls = call_under(told->object, told->condition, variable);
+  if (told->object == std::string(loop.iterable.text()) + ".sampler")
+    for (const std::string& other : zipped_beside(program, loop, loader)) {
+      const std::string object = other + ".sampler";
+      calls += "\n" + call_under(object,
+                                 told->condition.empty() ? std::string()
+                                                         : "hasattr(" + object + ", \"set_epoch\")",
+                                 variable);
+    }
+  insert_first(loop.epochs.with(loop.epochs.child(Field::body).node), calls,
                "Call set_epoch in the epoch loop", finding);
 }
 

@@ -392,6 +392,16 @@ bool is_behind_a_race(const Program& program, const CallRef& make) {
   return false;
 }
 
+bool is_attempted(const Program& program, const CallRef& make) {
+  const auto& tree = make.module->tree();
+  for (auto at = tree.ancestor(make.call->node, Kind::try_statement); at != diagnose::kNoNode;
+       at = tree.ancestor(at, Kind::try_statement))
+    if (tree.contains(tree.child(at, Field::body), make.call->node)) return true;
+  return static_cast<bool>(program.enclosing_with(make.ref(), [](Ref item) {
+    return facts::contains(item.text(), "suppress(");  // contextlib.suppress(OSError)
+  }));
+}
+
 bool holds_a_file_loaded_below(const Program& program, const CallRef& make) {
   if (!asks_whether_it_is_there(program, make.ref())) return false;
   const Ref file = file_of(program, directory_made(program, make));

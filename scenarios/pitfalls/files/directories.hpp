@@ -23,6 +23,10 @@ bool is_behind_a_race(const Program& program, const CallRef& make);
 // with FileLock(...), or below fcntl.flock(file, fcntl.LOCK_EX).
 bool is_made_under_a_lock(const Program& program, const CallRef& make);
 
+// In the body of a try, or a `with suppress(OSError)`: who catches the error is ready for it. What
+// an except clause makes, nobody catches.
+bool is_attempted(const Program& program, const CallRef& make);
+
 // The directory of a file that the same function loads further down and nothing writes before: the
 // directory of a run that works is there.
 bool holds_a_file_loaded_below(const Program& program, const CallRef& make);

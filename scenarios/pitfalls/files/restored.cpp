@@ -194,6 +194,38 @@ bool makes_tensor_on_gpu(const Program& program, const diagnose::Module& module,
          !program.class_of_call(made) && !program.callee(made);
 }
 
+// ema.load_state_dict(states[4]) of a class of the program that is no module, and keeps what it is
+// given as it is: self.shadow = state.
+bool is_kept_as_given(const Program& program, const CallRef& restore) {
+  const FunctionRef method = program.callee(restore);
+  const diagnose::ClassRef cls =
+      method ? program.enclosing_class({method.module, method.function->body})
+             : diagnose::ClassRef{};
+  if (!cls || program.derives_from(cls, Api::module_class)) return false;
+  const diagnose::Module& module = *method.module;
+  const auto& parameters = method.function->parameters;
+  const auto& defs = module.defs();
+  return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& def) {
+    Ref value{&module, def.value};
+    if (def.value == diagnose::kNoNode || !module.text(def.target).starts_with("self.") ||
+        !module.tree().contains(method.function->body, def.target))
+      return false;
+    if (value.kind() == Kind::subscript) value = value.child(diagnose::Field::value);
+    return std::any_of(parameters.begin(), parameters.end(), [&](const diagnose::Parameter& each) {
+      return each.name != "self" && each.name == value.text();
+    });
+  });
+}
+
+// The loaded itself, or a part of it: states[4], checkpoint["ema"].
+bool is_of_loaded(Ref given, std::string_view name) {
+  while (given && given.kind() == Kind::subscript) given = given.child(diagnose::Field::value);
+  return given && given.text() == name;
+}
+
+// self.ema_weights = checkpoint["ema"]: a copy of the weights, which is averaged with them.
+bool is_average(std::string_view target) { return says_any(target, {"ema", "shadow"}); }
+
 }  // namespace
 
 bool is_used_as_loaded(const Program& program, const CallRef& load) {
@@ -201,6 +233,12 @@ bool is_used_as_loaded(const Program& program, const CallRef& load) {
   if (name.empty()) return false;
   const diagnose::Module& module = *load.module;
   const auto here = program.enclosing_function(load.ref());
+  const auto& restores = program.calls_named("load_state_dict");
+  if (std::any_of(restores.begin(), restores.end(), [&](const CallRef& restore) {
+        return restore.module == &module && program.enclosing_function(restore.ref()) == here &&
+               is_of_loaded(restore.positional(0), name) && is_kept_as_given(program, restore);
+      }))
+    return true;
   const auto& defs = module.defs();
   return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& taken) {
     const Ref value{&module, taken.value};
@@ -209,10 +247,11 @@ bool is_used_as_loaded(const Program& program, const CallRef& load) {
         program.enclosing_function(value) != here)
       return false;
     const std::string_view target = module.text(taken.target);
-    return std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& made) {
-      return made.value != diagnose::kNoNode && module.text(made.target) == target &&
-             makes_tensor_on_gpu(program, module, made.value);
-    });
+    return is_average(target) ||
+           std::any_of(defs.begin(), defs.end(), [&](const diagnose::Def& made) {
+             return made.value != diagnose::kNoNode && module.text(made.target) == target &&
+                    makes_tensor_on_gpu(program, module, made.value);
+           });
   });
 }
 

@@ -13,8 +13,9 @@ bool is_restored(const Program& program, const CallRef& load);
 // own[key] = value of its items, or own.update(loaded), and own is restored: parts of it may be.
 bool is_filled_in(const Program& program, const CallRef& load);
 
-// self.centers = checkpoint["centers"], where the name is a tensor on the GPU otherwise: nothing
-// moves what was loaded.
+// self.centers = checkpoint["centers"], where the name is a tensor on the GPU otherwise, or says
+// that it averages weights; ema.load_state_dict(checkpoint["ema"]) of a class that keeps what it is
+// given: nothing moves what was loaded.
 bool is_used_as_loaded(const Program& program, const CallRef& load);
 
 // model = torch.load(path), which is trained, evaluated, moved as a model or wrapped as it is.

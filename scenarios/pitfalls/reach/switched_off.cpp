@@ -76,7 +76,17 @@ Ref constant_of(const Program& program, Ref name) {
   return is_unconditional(program, value) ? value : Ref{};
 }
 
+// 'out' or 'merge' in name: a text that is not empty holds, whatever stands behind it.
+bool holds_by_a_text(const Program& program, Ref condition) {
+  if (condition.kind() == Kind::string) return !program.string(condition).value_or("").empty();
+  return condition.kind() == Kind::boolean &&
+         condition.module->tree()[condition.node].op == diagnose::Op::logical_or &&
+         (holds_by_a_text(program, condition.child(diagnose::Field::left)) ||
+          holds_by_a_text(program, condition.child(diagnose::Field::right)));
+}
+
 bool never_holds(const Program& program, const diagnose::Guard& guard) {
+  if (!guard.holds && holds_by_a_text(program, guard.condition)) return true;
   const auto& tree = guard.condition.module->tree();
   for (NodeId id = guard.condition.node; id < tree[guard.condition.node].last; ++id) {
     const Ref value = constant_of(program, guard.condition.with(id));

@@ -61,27 +61,44 @@ bool are_different(const Program& program, Ref a, Ref b) {
 
 }  // namespace
 
-bool is_frozen(const Program& program, Ref object) {
+namespace {
+
+// What switches the gradients of the object off; empty where a line gives them back.
+std::vector<Ref> places_that_freeze(const Program& program, Ref object) {
   const std::string_view name = bare(object.text());
-  bool frozen = false;
+  std::vector<Ref> out;
   for (const Module* module : program.modules()) {
     for (const std::uint32_t index : module->defs_of("requires_grad", true)) {
       const Def& def = module->defs()[index];
       const Ref target{module, def.target};
       const Ref owner = owner_of(program, target.child(Field::object));
       if (!owner || bare(owner.text()) != name || are_different(program, owner, object)) continue;
-      if (!program.is_literal_false({module, def.value})) return false;
-      frozen = true;
+      if (!program.is_literal_false({module, def.value})) return {};
+      out.push_back(target);
     }
   }
   for (const CallRef& call : program.calls_named("requires_grad_")) {
     if (!call.receiver() || bare(call.receiver().text()) != name ||
         are_different(program, call.receiver(), object))
       continue;
-    if (!program.is_literal_false(call.positional(0))) return false;
-    frozen = true;
+    if (!program.is_literal_false(call.positional(0))) return {};
+    out.push_back(call.ref());
   }
-  return frozen;
+  return out;
+}
+
+}  // namespace
+
+bool is_frozen(const Program& program, Ref object) {
+  return !places_that_freeze(program, object).empty();
+}
+
+bool is_frozen_in_some_runs(const Program& program, Ref object) {
+  const auto places = places_that_freeze(program, object);
+  return !places.empty() && std::all_of(places.begin(), places.end(), [&](Ref place) {
+    return program.under(
+        place, [](Ref condition, bool) { return !facts::contains(condition.text(), "__name__"); });
+  });
 }
 
 namespace {

@@ -49,7 +49,7 @@ class BaseModel(ABC):
                 net = getattr(self, "net" + name)
                 if len(self.gpu_ids) > 0 and torch.cuda.is_available():
                     if not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0:
-                        torch.save(net.module.cpu().state_dict(), save_path)
+                        torch.save({key: value.cpu() for key, value in net.module.state_dict().items()}, save_path)
                     net.cuda(torch.cuda.current_device() if "LOCAL_RANK" in os.environ else self.gpu_ids[0])
                 else:
                     if not torch.distributed.is_initialized() or torch.distributed.get_rank() == 0:
