@@ -139,6 +139,15 @@ TEST(ToDdpLifecycle, KeepsTheOptionOfTheOrder) {
   EXPECT_TOLD(rewritten_text({}), "DistributedSampler(data)");
 }
 
+TEST(ToDdpLifecycle, TakesTheRanksGpuInPlaceOfNumbersAlone) {
+  const auto text = [](const std::string& list) {
+    return rewritten_text(
+        {.above = "devices = " + list + "\n", .before = "critic = Net().to(devices[0])\n"});
+  };
+  EXPECT_SILENT(text("[0, 1]"), "to(devices[0])");
+  EXPECT_TOLD(text("['cpu', 'cuda']"), "to(devices[0])");
+}
+
 TEST(ToDdpLifecycle, CountsEpochsOfBothZippedLoaders) {
   const std::string maker =
       "class Data(torch.utils.data.Dataset):\n"
