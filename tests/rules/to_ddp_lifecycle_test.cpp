@@ -139,6 +139,18 @@ TEST(ToDdpLifecycle, KeepsTheOptionOfTheOrder) {
   EXPECT_TOLD(rewritten_text({}), "DistributedSampler(data)");
 }
 
+// A size that is changed behind the product is divided by the ranks as any other.
+TEST(ToDdpLifecycle, DividesWhatANameHolds) {
+  const auto text = [](const std::string& behind) {
+    return rewritten_text({.loader = "size = 8\n"
+                                     "batch_size = size * torch.cuda.device_count()\n" +
+                                     behind +
+                                     "loader = DataLoader(data, batch_size=batch_size)\n"});
+  };
+  EXPECT_TOLD(text("batch_size //= 2\n"), "batch_size=batch_size // ");
+  EXPECT_TOLD(text("size = 32\n"), "batch_size=batch_size // ");
+}
+
 TEST(ToDdpLifecycle, TakesTheRanksGpuInPlaceOfNumbersAlone) {
   const auto text = [](const std::string& list) {
     return rewritten_text(
