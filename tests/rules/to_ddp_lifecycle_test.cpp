@@ -177,28 +177,6 @@ TEST(ToDdpLifecycle, CountsEpochsOfBothZippedLoaders) {
   EXPECT_SILENT(text("first"), "second.sampler.set_epoch(epoch)");
 }
 
-// The samples are put into a file by a function of another root.
-TEST(ToDdpLifecycle, TellsReadsOfPreparedData) {
-  const auto with = [](const std::string& base) {
-    return told(
-        {.above = "import h5py\nfrom torch.utils.data import Dataset\n"
-                  "def prepare(folder, size):\n"
-                  "    out = h5py.File(os.path.join(folder, str(size) + '_inputs.h5'), 'w')\n"
-                  "class Rain(" +
-                  base +
-                  "):\n"
-                  "    def __init__(self, root, size):\n"
-                  "        self.root = root\n"
-                  "        self.file = h5py.File(os.path.join(self.root, str(size) + "
-                  "'_inputs.h5'), 'r')\n"
-                  "    def __len__(self):\n        return 9\n"
-                  "    def __getitem__(self, i):\n        return self.file[i]\n"
-                  "prepare(root(), 128)\n"
-                  "data = Rain(root(), 128)\n"});
-  };
-  EXPECT_TOLD(with("Dataset"), "all of them read it at train.py:");
-}
-
 // What one mode freezes another trains: DDP refuses the one and is needed for the other.
 TEST(ToDdpLifecycle, DecidesByTheRunWhetherAModelTrains) {
   const auto text = [](const std::string& above) {

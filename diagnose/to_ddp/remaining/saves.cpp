@@ -63,6 +63,23 @@ bool is_use_of_saved(const Left& left, const CallRef& save, Ref path, const Call
          !is_waited_between(left.program, save.ref(), use.ref());
 }
 
+// "*/models/audio_model.*.pth": what is written out of a path. Short ones say nothing.
+std::string shape_of(const Program& program, Ref path) {
+  constexpr int kFewest = 6;  // letters
+  std::string out;
+  int letters = 0;
+  int depth = 0;
+  for (const char each : pitfalls::path_form(program, path)) {
+    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
+    if (depth == 0) {
+      out += each;
+      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
+    }
+    if (each == '>') --depth;
+  }
+  return letters < kFewest ? std::string() : out;
+}
+
 // name of root / name, root + "/" + name and root + "/best.pth"; empty for name + ".pth".
 Ref last_part_of_sum(Ref path) {
   const Ref left = path.child(Field::left);
