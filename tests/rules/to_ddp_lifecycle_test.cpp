@@ -187,6 +187,13 @@ TEST(ToDdpLifecycle, DecidesByTheRunWhetherAModelTrains) {
   const std::string asked = " if any(weight.requires_grad for weight in encoder.parameters()) else";
   EXPECT_TOLD(text("encoder = Net().cuda()\nif mode == 'continue':\n    " + freeze), asked);
   EXPECT_SILENT(text("encoder = Net().cuda()\n" + freeze), asked);
+  // Where it is wrapped at all, it is frozen.
+  const std::string both =
+      rewritten_text({.before = "if distill:\n"
+                                "    encoder = Net().cuda()\n    " +
+                                freeze + "    encoder = nn.DataParallel(encoder)\n",
+                      .loss = "model(encoder(x)).sum()"});
+  EXPECT_SILENT(both, asked);
   EXPECT_SILENT(text("encoder = Net().cuda()\n"), asked);
 }
 
