@@ -66,7 +66,11 @@ TEST(ToDdpLifecycle, SavesCopiesInPlaceOfMovingTheModel) {
 TEST(ToDdpLifecycle, TellsFailuresThatNobodySees) {
   const std::string words = "training runs in this try";
   const auto list = [](const std::string& handler) {
-    return told({.before = "def work():\n"
+    return told({.before = "import sys\n"
+                           "def report(e):\n"
+                           "    print(e)\n"
+                           "    sys.exit(1)\n"
+                           "def work():\n"
                            "    for epoch in range(9):\n"
                            "        for x, y in loader:\n"
                            "            optimizer.zero_grad()\n"
@@ -77,11 +81,20 @@ TEST(ToDdpLifecycle, TellsFailuresThatNobodySees) {
   };
   EXPECT_TOLD(list("except:\n    print('failed')\n"), words);
   EXPECT_TOLD(list("except Exception as e:\n    print(e)\n"), words);
-  for (const char* handler : {"except Exception as e:\n    print(e)\n    raise\n",
-                              "except:\n    os._exit(1)\n", "except KeyboardInterrupt:\n    pass\n",
-                              "except ImportError:\n    pass\n", "finally:\n    print('end')\n"})
+  EXPECT_TOLD(list("except torch.cuda.OutOfMemoryError:\n    print('too large')\n"), words);
+  for (const char* handler :
+       {"except Exception as e:\n    print(e)\n    raise\n", "except:\n    os._exit(1)\n",
+        "except Exception as e:\n    report(e)\n", "except Exception:\n    quit()\n",
+        "except Exception:\n    failed = True\n", "except KeyboardInterrupt:\n    pass\n",
+        "except ImportError:\n    pass\n", "finally:\n    print('end')\n"})
     EXPECT_SILENT(list(handler), words) << handler;
   EXPECT_SILENT(told({.end = "try:\n    upload('a.pt')\nexcept:\n    pass\n"}), words);
+  EXPECT_SILENT(told({.above = "def evaluate(model, loader):\n"
+                               "    with torch.no_grad():\n"
+                               "        for x, y in loader:\n"
+                               "            print((model(x) == y).sum())\n",
+                      .end = "try:\n    evaluate(model, loader)\nexcept:\n    pass\n"}),
+                words);
 }
 
 TEST(ToDdpLifecycle, LoadsAveragesToTheGpuOfTheRank) {
