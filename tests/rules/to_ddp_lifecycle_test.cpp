@@ -55,6 +55,18 @@ TEST(ToDdpLifecycle, SavesCopiesInPlaceOfMovingTheModel) {
   EXPECT_TOLD(text("net.module.to('cpu').state_dict()"), copy);
   EXPECT_SILENT(text("net.module.state_dict()"), "value.cpu()");
   EXPECT_SILENT(text("net.module.half().state_dict()"), "value.cpu()");
+  // At the end a run may go on with the model on the CPU, and self.module may have no wrapper.
+  EXPECT_SILENT(rewritten_text({.end = "torch.save(model.module.cpu().state_dict(), 'net.pt')\n"}),
+                "value.cpu()");
+  EXPECT_SILENT(
+      rewritten_text({.above = "class Average:\n"
+                               "    def __init__(self, net):\n"
+                               "        self.module = net\n"
+                               "    def save(self):\n"
+                               "        torch.save(self.module.cpu().state_dict(), 'mean.pt')\n",
+                      .before = "average = Average(Net())\n",
+                      .behind = "    average.save()\n"}),
+      "value.cpu()");
   // Other moves of the model are told, on rank 0 as well.
   EXPECT_TOLD(told({.behind = "    if int(os.environ['RANK']) == 0:\n"
                               "        model.cpu()\n"
