@@ -125,6 +125,10 @@ TEST(ToDdpLifecycle, LoadsAveragesToTheGpuOfTheRank) {
   };
   EXPECT_TOLD(text("        self.shadow = state\n"), "storage.cuda()");
   EXPECT_TOLD(text("        self.shadow = state['shadow']\n"), "storage.cuda()");
+  EXPECT_SILENT(rewritten_text({.before = "states = torch.load('checkpoint.pth')\n"
+                                          "model.load_state_dict(states['net'])\n"
+                                          "semantic_classes = states['classes']\n"}),
+                "storage.cuda()");
   EXPECT_TOLD(text("        for key in state:\n            self.shadow[key].copy_(state[key])\n"),
               "map_location=\"cpu\"");
 }
