@@ -1,15 +1,15 @@
 #include "diagnose/to_ddp/cpu_states.hpp"
 
+#include "diagnose/to_ddp/trains.hpp"
 #include "scenarios/pitfalls/program/edits.hpp"
-#include "scenarios/pitfalls/program/facts.hpp"
 
 #include <string>
 
 namespace bench::diagnose {
 namespace {
 
-// net.module of net.module.cpu().state_dict(): what stands behind `.module` is wrapped, whatever
-// finds it: net = getattr(self, "net" + name). Empty for another state.
+// net.module of net.module.cpu().state_dict(), whatever finds net: net = getattr(self, "net" +
+// name). Not self.module, which an object has of its own. Empty for another state.
 Ref moved_model(const Program& program, const CallRef& state) {
   const CallRef move = state.receiver() ? program.as_call(state.receiver()) : CallRef{};
   if (!move || !move.receiver() || state.positional(0)) return {};
@@ -17,8 +17,9 @@ Ref moved_model(const Program& program, const CallRef& state) {
       (move.call->name == "cpu" && !move.positional(0)) ||
       (move.call->name == "to" && program.string(move.argument(0, "device")) == "cpu");
   const Ref model = move.receiver();
-  const bool is_inner =
-      model.kind() == Kind::attribute && model.child(Field::attribute).text() == "module";
+  const bool is_inner = model.kind() == Kind::attribute &&
+                        model.child(Field::attribute).text() == "module" &&
+                        model.child(Field::object).text() != "self";
   return is_to_cpu && is_inner ? model : Ref{};
 }
 
@@ -35,7 +36,8 @@ std::vector<Finding> states_to_copy(const ReachedCode& reached) {
   std::vector<Finding> out;
   for (const CallRef& state : rewritten.calls_named("state_dict")) {
     const Ref model = moved_model(rewritten, state);
-    if (!model || !reached.comes_by(state.ref())) continue;
+    if (!model || !reached.comes_by(state.ref()) || !is_before_training(rewritten, state.ref()))
+      continue;  // the run may want the model itself on the CPU, at its end
     Finding made;
     made.rule = "DDP006";
     made.file = state.module->path();

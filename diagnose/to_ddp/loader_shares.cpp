@@ -330,22 +330,8 @@ class Sharer {
     return joined ? "(" + text + ")" : text;
   }
 
-  // The product that a name of the same function is given, and nothing else.
-  Ref product_behind(Ref batch) const {
-    if (batch.kind() != Kind::identifier) return batch;
-    const auto& sources = program_.sources(batch);
-    const Ref value = sources.size() == 1 && sources.front().how == Source::How::value
-                          ? sources.front().ref
-                          : batch;
-    return value.module == batch.module &&
-                   program_.enclosing_function(value) == program_.enclosing_function(batch)
-               ? value
-               : batch;
-  }
-
   // per_gpu for per_gpu * num_gpus: what each rank takes.
-  Ref without_gpus(Ref given) const {
-    const Ref batch = product_behind(given);
+  static Ref without_gpus(Ref batch) {
     if (batch.kind() != Kind::binary || batch.module->tree()[batch.node].op != Op::multiply)
       return {};
     const auto counts_gpus = [](Ref part) {

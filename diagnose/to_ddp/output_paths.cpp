@@ -9,7 +9,6 @@
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 #include <string>
 
@@ -265,22 +264,6 @@ bool is_same_path(const Program& program, Ref a, Ref b) {
              return other.ref == source.ref && other.element == source.element;
            });
   });
-}
-
-std::string shape_of(const Program& program, Ref path) {
-  constexpr int kFewest = 6;  // letters
-  std::string out;
-  int letters = 0;
-  int depth = 0;
-  for (const char each : pitfalls::path_form(program, path)) {
-    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
-    if (depth == 0) {
-      out += each;
-      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
-    }
-    if (each == '>') --depth;
-  }
-  return letters < kFewest ? std::string() : out;
 }
 
 std::vector<Ref> draws_behind(const Program& program, Ref path) {

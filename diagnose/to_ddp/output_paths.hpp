@@ -3,7 +3,6 @@
 
 #include "diagnose/model/program.hpp"
 
-#include <string>
 #include <string_view>
 #include <vector>
 
@@ -41,9 +40,6 @@ bool is_of_samples(const Program& program, Ref node);
 
 // Two expressions give one path: the same variable, the same text beside each other, one source.
 bool is_same_path(const Program& program, Ref a, Ref b);
-
-// "*/models/audio_model.*.pth": what is written out of a path. Empty where that is short.
-std::string shape_of(const Program& program, Ref path);
 
 // What the path is named by where each rank draws a name of its own: uuid4(), randint(...) that
 // nobody seeds. Not what has a place of its own for good reason: tempfile, the process id.

@@ -30,8 +30,13 @@ bool is_option_of_one(const Program& program, Ref device) {
 }
 
 // device_ids[0], args.gpu_ids[-1], config["gpu"][0]
-bool is_one_of_gpus(Ref device) {
+bool is_one_of_gpus(const Program& program, Ref device) {
   if (device.kind() != Kind::subscript) return false;
+  const auto& lists = program.sources(device.child(Field::value));
+  if (std::any_of(lists.begin(), lists.end(), [](const Source& list) {
+        return list.ref.kind() == Kind::list && contains(list.ref.text(), "cpu");
+      }))
+    return false;  // device_names = ["cpu", "cuda"]
   const Ref at = device.child(Field::subscript);
   const std::string text = lowered(device.text());
   return (at.kind() == Kind::integer || at.text() == "-1") &&
@@ -43,9 +48,9 @@ bool is_one_of_gpus(Ref device) {
 bool is_chosen_once(const Program& program, Ref device) {
   const auto& sources = program.sources(device);
   return std::any_of(sources.begin(), sources.end(),
-                     [](const Source& source) { return is_one_of_gpus(source.ref); }) &&
-         std::all_of(sources.begin(), sources.end(), [](const Source& source) {
-           return is_one_of_gpus(source.ref) || source.how == Source::How::argument;
+                     [&](const Source& source) { return is_one_of_gpus(program, source.ref); }) &&
+         std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
+           return is_one_of_gpus(program, source.ref) || source.how == Source::How::argument;
          });
 }
 
@@ -60,7 +65,7 @@ bool is_one_for_all(const Program& program, Ref device) {
   }
   if (device.kind() == Kind::attribute)
     return is_option_of_one(program, device) || is_chosen_once(program, device);
-  return is_one_of_gpus(device);
+  return is_one_of_gpus(program, device);
 }
 
 // torch.device("cuda:0"), torch.device("cuda", 0), torch.device(f"cuda:{device_ids[0]}"), also with
@@ -70,7 +75,8 @@ bool is_fixed(const Program& program, const CallRef& device) {
   const Ref named = device.argument(0, "type");
   for (const Ref each : {named, device.positional(1)})
     if (each && each.kind() == Kind::attribute && is_option_of_one(program, each)) return true;
-  if (const Ref number = device.argument(1, "index"); number && is_one_of_gpus(number)) return true;
+  if (const Ref number = device.argument(1, "index"); number && is_one_of_gpus(program, number))
+    return true;
   const std::string text(device.ref().text());
   return contains(text, "cuda:") && !contains(text, "rank");
 }

@@ -321,4 +321,12 @@ bool evaluates(const Program& program, const ReachedCode& reached) {
   return Seen(program, reached).evaluates();
 }
 
+bool is_before_training(const Program& program, Ref node) {
+  if (!program.loops_around(node).empty()) return true;
+  const auto& loops = program.training_loops();
+  return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
+    return program.runs_before(node, loop.batches);
+  });
+}
+
 }  // namespace bench::diagnose

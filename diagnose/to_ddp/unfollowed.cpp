@@ -25,25 +25,39 @@ bool calls_wrapper(std::string_view line) {
          !line.substr(0, at).ends_with("Distributed");
 }
 
-// A text over several lines begins or ends in the line.
-bool has_one_end_of_text(std::string_view line) {
-  std::size_t count = 0;
-  for (const std::string_view quotes : {"\"\"\"", "'''"})
-    for (std::size_t at = line.find(quotes); at != std::string_view::npos;
-         at = line.find(quotes, at + quotes.size()))
-      ++count;
-  return count % 2 == 1;
+// The quotes of the text over several lines that goes on behind the line; empty where none does.
+std::string_view text_behind_line(std::string_view line, std::string_view open) {
+  constexpr std::string_view kOpen[] = {"\"\"\"", "'''"};
+  for (std::size_t at = 0; at < line.size();) {
+    if (!open.empty()) {
+      at = line.find(open, at);
+      if (at == std::string_view::npos) return open;
+      at += open.size();
+      open = {};
+      continue;
+    }
+    if (line[at] == '#') break;
+    for (const std::string_view quotes : kOpen)
+      if (line.substr(at).starts_with(quotes)) open = quotes;
+    if (!open.empty())
+      at += open.size();
+    else if (line[at] == '"' || line[at] == '\'')
+      at = std::min(line.find(line[at], at + 1), line.size() - 1) + 1;
+    else
+      ++at;
+  }
+  return open;
 }
 
 // In code: an example of a docstring calls nothing.
 std::optional<std::uint32_t> line_of_wrapper(std::string_view text) {
   std::uint32_t number = 1;
-  bool in_text = false;
+  std::string_view open;
   for (std::size_t begin = 0; begin < text.size(); ++number) {
     const std::size_t end = std::min(text.find('\n', begin), text.size());
     const std::string_view line = text.substr(begin, end - begin);
-    if (!in_text && calls_wrapper(line)) return number;
-    if (has_one_end_of_text(line)) in_text = !in_text;
+    if (open.empty() && calls_wrapper(line)) return number;
+    open = text_behind_line(line, open);
     begin = end + 1;
   }
   return std::nullopt;

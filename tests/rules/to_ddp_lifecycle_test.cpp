@@ -55,6 +55,18 @@ TEST(ToDdpLifecycle, SavesCopiesInPlaceOfMovingTheModel) {
   EXPECT_TOLD(text("net.module.to('cpu').state_dict()"), copy);
   EXPECT_SILENT(text("net.module.state_dict()"), "value.cpu()");
   EXPECT_SILENT(text("net.module.half().state_dict()"), "value.cpu()");
+  // At the end a run may go on with the model on the CPU, and self.module may have no wrapper.
+  EXPECT_SILENT(rewritten_text({.end = "torch.save(model.module.cpu().state_dict(), 'net.pt')\n"}),
+                "value.cpu()");
+  EXPECT_SILENT(
+      rewritten_text({.above = "class Average:\n"
+                               "    def __init__(self, net):\n"
+                               "        self.module = net\n"
+                               "    def save(self):\n"
+                               "        torch.save(self.module.cpu().state_dict(), 'mean.pt')\n",
+                      .before = "average = Average(Net())\n",
+                      .behind = "    average.save()\n"}),
+      "value.cpu()");
   // Other moves of the model are told, on rank 0 as well.
   EXPECT_TOLD(told({.behind = "    if int(os.environ['RANK']) == 0:\n"
                               "        model.cpu()\n"
@@ -66,7 +78,11 @@ TEST(ToDdpLifecycle, SavesCopiesInPlaceOfMovingTheModel) {
 TEST(ToDdpLifecycle, TellsFailuresThatNobodySees) {
   const std::string words = "training runs in this try";
   const auto list = [](const std::string& handler) {
-    return told({.before = "def work():\n"
+    return told({.before = "import sys\n"
+                           "def report(e):\n"
+                           "    print(e)\n"
+                           "    sys.exit(1)\n"
+                           "def work():\n"
                            "    for epoch in range(9):\n"
                            "        for x, y in loader:\n"
                            "            optimizer.zero_grad()\n"
@@ -77,11 +93,20 @@ TEST(ToDdpLifecycle, TellsFailuresThatNobodySees) {
   };
   EXPECT_TOLD(list("except:\n    print('failed')\n"), words);
   EXPECT_TOLD(list("except Exception as e:\n    print(e)\n"), words);
-  for (const char* handler : {"except Exception as e:\n    print(e)\n    raise\n",
-                              "except:\n    os._exit(1)\n", "except KeyboardInterrupt:\n    pass\n",
-                              "except ImportError:\n    pass\n", "finally:\n    print('end')\n"})
+  EXPECT_TOLD(list("except torch.cuda.OutOfMemoryError:\n    print('too large')\n"), words);
+  for (const char* handler :
+       {"except Exception as e:\n    print(e)\n    raise\n", "except:\n    os._exit(1)\n",
+        "except Exception as e:\n    report(e)\n", "except Exception:\n    quit()\n",
+        "except Exception:\n    failed = True\n", "except KeyboardInterrupt:\n    pass\n",
+        "except ImportError:\n    pass\n", "finally:\n    print('end')\n"})
     EXPECT_SILENT(list(handler), words) << handler;
   EXPECT_SILENT(told({.end = "try:\n    upload('a.pt')\nexcept:\n    pass\n"}), words);
+  EXPECT_SILENT(told({.above = "def evaluate(model, loader):\n"
+                               "    with torch.no_grad():\n"
+                               "        for x, y in loader:\n"
+                               "            print((model(x) == y).sum())\n",
+                      .end = "try:\n    evaluate(model, loader)\nexcept:\n    pass\n"}),
+                words);
 }
 
 TEST(ToDdpLifecycle, LoadsAveragesToTheGpuOfTheRank) {
@@ -100,6 +125,10 @@ TEST(ToDdpLifecycle, LoadsAveragesToTheGpuOfTheRank) {
   };
   EXPECT_TOLD(text("        self.shadow = state\n"), "storage.cuda()");
   EXPECT_TOLD(text("        self.shadow = state['shadow']\n"), "storage.cuda()");
+  EXPECT_SILENT(rewritten_text({.before = "states = torch.load('checkpoint.pth')\n"
+                                          "model.load_state_dict(states['net'])\n"
+                                          "semantic_classes = states['classes']\n"}),
+                "storage.cuda()");
   EXPECT_TOLD(text("        for key in state:\n            self.shadow[key].copy_(state[key])\n"),
               "map_location=\"cpu\"");
 }
@@ -139,6 +168,27 @@ TEST(ToDdpLifecycle, KeepsTheOptionOfTheOrder) {
   EXPECT_TOLD(rewritten_text({}), "DistributedSampler(data)");
 }
 
+// A size that is changed behind the product is divided by the ranks as any other.
+TEST(ToDdpLifecycle, DividesWhatANameHolds) {
+  const auto text = [](const std::string& behind) {
+    return rewritten_text({.loader = "size = 8\n"
+                                     "batch_size = size * torch.cuda.device_count()\n" +
+                                     behind +
+                                     "loader = DataLoader(data, batch_size=batch_size)\n"});
+  };
+  EXPECT_TOLD(text("batch_size //= 2\n"), "batch_size=batch_size // ");
+  EXPECT_TOLD(text("size = 32\n"), "batch_size=batch_size // ");
+}
+
+TEST(ToDdpLifecycle, TakesTheRanksGpuInPlaceOfNumbersAlone) {
+  const auto text = [](const std::string& list) {
+    return rewritten_text(
+        {.above = "devices = " + list + "\n", .before = "critic = Net().to(devices[0])\n"});
+  };
+  EXPECT_SILENT(text("[0, 1]"), "to(devices[0])");
+  EXPECT_TOLD(text("['cpu', 'cuda']"), "to(devices[0])");
+}
+
 TEST(ToDdpLifecycle, CountsEpochsOfBothZippedLoaders) {
   const std::string maker =
       "class Data(torch.utils.data.Dataset):\n"
@@ -156,28 +206,6 @@ TEST(ToDdpLifecycle, CountsEpochsOfBothZippedLoaders) {
   EXPECT_SILENT(text("first"), "second.sampler.set_epoch(epoch)");
 }
 
-// The samples are put into a file by a function of another root.
-TEST(ToDdpLifecycle, TellsReadsOfPreparedData) {
-  const auto with = [](const std::string& base) {
-    return told(
-        {.above = "import h5py\nfrom torch.utils.data import Dataset\n"
-                  "def prepare(folder, size):\n"
-                  "    out = h5py.File(os.path.join(folder, str(size) + '_inputs.h5'), 'w')\n"
-                  "class Rain(" +
-                  base +
-                  "):\n"
-                  "    def __init__(self, root, size):\n"
-                  "        self.root = root\n"
-                  "        self.file = h5py.File(os.path.join(self.root, str(size) + "
-                  "'_inputs.h5'), 'r')\n"
-                  "    def __len__(self):\n        return 9\n"
-                  "    def __getitem__(self, i):\n        return self.file[i]\n"
-                  "prepare(root(), 128)\n"
-                  "data = Rain(root(), 128)\n"});
-  };
-  EXPECT_TOLD(with("Dataset"), "all of them read it at train.py:");
-}
-
 // What one mode freezes another trains: DDP refuses the one and is needed for the other.
 TEST(ToDdpLifecycle, DecidesByTheRunWhetherAModelTrains) {
   const auto text = [](const std::string& above) {
@@ -188,6 +216,13 @@ TEST(ToDdpLifecycle, DecidesByTheRunWhetherAModelTrains) {
   const std::string asked = " if any(weight.requires_grad for weight in encoder.parameters()) else";
   EXPECT_TOLD(text("encoder = Net().cuda()\nif mode == 'continue':\n    " + freeze), asked);
   EXPECT_SILENT(text("encoder = Net().cuda()\n" + freeze), asked);
+  // Where it is wrapped at all, it is frozen.
+  const std::string both =
+      rewritten_text({.before = "if distill:\n"
+                                "    encoder = Net().cuda()\n    " +
+                                freeze + "    encoder = nn.DataParallel(encoder)\n",
+                      .loss = "model(encoder(x)).sum()"});
+  EXPECT_SILENT(both, asked);
   EXPECT_SILENT(text("encoder = Net().cuda()\n"), asked);
 }
 

@@ -442,6 +442,10 @@ TEST(ToDdpRemaining, TellsSavesOutOfSight) {
               words);
   EXPECT_SILENT(with("load_model(net, 'a')"), words);
   EXPECT_SILENT(with("save_figures('a')"), words);
+  EXPECT_SILENT(with("count = self.should_save(net)"), words);
+  EXPECT_SILENT(told({.above = "import deepspeed\n",
+                      .loss = "deepspeed.checkpointing.checkpoint(model, x).sum()"}),
+                words);
   EXPECT_SILENT(told({.behind = "    if int(os.environ['RANK']) == 0:\n"
                                 "        save_model(model.module.state_dict())\n"}),
                 words);

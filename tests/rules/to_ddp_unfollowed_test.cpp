@@ -47,6 +47,15 @@ TEST(ToDdpUnfollowed, NamesThePlaceAlone) {
   EXPECT_TRUE(says(said, "the project has one in other/gan.py:5: give the script")) << said;
 }
 
+// Quotes in comments and in short texts begin no text over several lines.
+TEST(ToDdpUnfollowed, NamesPlacesBehindQuotes) {
+  for (const char* above : {"#'''\n", "x = 1  # a \"\"\" in words\n", "x = '\"\"\"'\n"}) {
+    const std::string said = refusal({{"train.py", "from trainer import fit\nfit(model, data)\n"},
+                                      {"other/gan.py", above + std::string(kRunner)}});
+    EXPECT_TRUE(says(said, "the project has one in other/gan.py:6")) << above << said;
+  }
+}
+
 // What stands in comments, definitions and longer names wraps nothing.
 TEST(ToDdpUnfollowed, IsSilentOfOtherMentions) {
   const Rewrite made = rewritten({{"train.py", "from trainer import fit\nfit(model, data)\n"},

@@ -70,15 +70,21 @@ bool draws_evaluation_data(const Program& program, Ref loop) {
   });
 }
 
+enum class Evaluations { counted, left_out };
+
 // A whole loop over batches, or a function that holds one, stands in the block.
-bool holds_batches(const Program& program, Ref block) {
+bool holds_batches(const Program& program, Ref block,
+                   Evaluations evaluations = Evaluations::counted) {
   const auto functions = program.reached(block);
   const auto& loops = program.training_loops();
   return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
     const FunctionRef around = program.enclosing_function(loop.batches);
-    return (loop.batches.module == block.module &&
-            block.module->tree().contains(block.node, loop.batches.node)) ||
-           std::find(functions.begin(), functions.end(), around) != functions.end();
+    const bool is_evaluation =
+        evaluations == Evaluations::left_out && program.is_evaluation(loop.batches);
+    return !is_evaluation &&
+           ((loop.batches.module == block.module &&
+             block.module->tree().contains(block.node, loop.batches.node)) ||
+            std::find(functions.begin(), functions.end(), around) != functions.end());
   });
 }
 
@@ -126,22 +132,49 @@ void tell_swallowed_steps(Left& left) {
 
 namespace {
 
-// except:, except Exception as e: and their kin, whatever is logged there; none that raises again
-// or ends the process.
-bool hides_failure(Ref handler) {
+bool ends_run(const CallRef& call) {
+  return pitfalls::says_any(call.call->name,
+                            {"exit", "quit", "abort", "kill", "raise", "post_mortem"});
+}
+
+// The handler, or a function of the program that it calls, raises or ends the process.
+bool raises_or_ends(const Program& program, Ref handler) {
+  std::vector<Ref> blocks{handler};
+  for (const FunctionRef& each : program.reached(handler))
+    blocks.push_back({each.module, each.function->body});
+  return std::any_of(blocks.begin(), blocks.end(), [](Ref block) {
+    const auto& tree = block.module->tree();
+    for (NodeId at = block.node; at < tree[block.node].last; ++at)
+      if (tree[at].kind == Kind::raise_statement) return true;
+    const auto calls = pitfalls::facts::calls_in(block);
+    return std::any_of(calls.begin(), calls.end(), ends_run);
+  });
+}
+
+// return 1, failed = True: what called it may end the run by that.
+bool reports_failure(Ref handler) {
+  const auto& tree = handler.module->tree();
+  for (NodeId at = handler.node; at < tree[handler.node].last; ++at) {
+    if (tree[at].kind != Kind::return_statement && tree[at].kind != Kind::assignment) continue;
+    const std::string_view text = tree.text(at);
+    const std::string_view value = text.substr(text.find_last_of(" =") + 1);
+    if (value == "True" || value == "False" ||
+        (!value.empty() && value.find_first_not_of("-0123456789") == std::string_view::npos))
+      return true;
+  }
+  return false;
+}
+
+// except:, except Exception as e: and their kin, whatever is logged there; none that raises again,
+// ends the process or says what has happened.
+bool hides_failure(const Program& program, Ref handler) {
   std::string_view head = handler.text();
   head = head.substr(0, head.find(':'));
   head.remove_prefix(std::string_view("except").size());
   if (head.find_first_not_of(' ') != std::string_view::npos &&
-      !pitfalls::holds_any(head, {"Exception", "RuntimeError"}))
+      !pitfalls::holds_any(head, {"Exception", "RuntimeError", "OutOfMemoryError"}))
     return false;
-  const auto& tree = handler.module->tree();
-  for (NodeId at = handler.node; at < tree[handler.node].last; ++at)
-    if (tree[at].kind == Kind::raise_statement) return false;
-  const auto calls = pitfalls::facts::calls_in(handler);
-  return std::none_of(calls.begin(), calls.end(), [](const CallRef& call) {
-    return pitfalls::says_any(call.call->name, {"exit", "abort", "kill", "raise", "post_mortem"});
-  });
+  return !raises_or_ends(program, handler) && !reports_failure(handler);
 }
 
 }  // namespace
@@ -152,10 +185,12 @@ void tell_hidden_failures(Left& left) {
     for (const NodeId node : module->nodes_of(Kind::try_statement)) {
       const auto& tree = module->tree();
       const Ref body{module, tree.child(node, Field::body)};
-      if (!body || !left.runs_on_every_rank(body) || !holds_batches(left.program, body)) continue;
+      if (!body || !left.runs_on_every_rank(body) ||
+          !holds_batches(left.program, body, Evaluations::left_out))
+        continue;
       for (NodeId at = tree[node].first_child; at != kNoNode; at = tree[at].next_sibling)
         if (const Ref handler{module, at};
-            tree[at].kind == Kind::except_clause && hides_failure(handler))
+            tree[at].kind == Kind::except_clause && hides_failure(left.program, handler))
           places.push_back(handler);
     }
   left.tell(Harm::may_stop, places,

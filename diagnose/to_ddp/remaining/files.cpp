@@ -110,16 +110,6 @@ Ref path_read(const Program& program, const CallRef& call) {
   return path_written(program, call) ? Ref{} : object;
 }
 
-// The paths are the same; or a data set reads what looks like the file up to what is filled in:
-// root + "/train_x.h5" of two functions that have their roots from elsewhere.
-bool may_be_same_path(const Program& program, Ref a, Ref b) {
-  if (is_same_path(program, a, b)) return true;
-  if (!pitfalls::facts::in_dataset(program, b)) return false;
-  const std::string shape = shape_of(program, a);
-  const std::string_view name = std::string_view(shape).substr(shape.rfind('/') + 1);
-  return name.find('.') != std::string_view::npos && shape == shape_of(program, b);
-}
-
 // Where every rank reads what it has written: preprocess(), and a line below it open(path, "rb").
 Ref read_behind(const Left& left, const CallRef& write, Ref path) {
   const Program& program = left.program;
@@ -127,7 +117,7 @@ Ref read_behind(const Left& left, const CallRef& write, Ref path) {
     for (const Call& made : module->calls()) {
       const CallRef read{module, &made};
       const Ref given = path_read(program, read);
-      if (given && read.call != write.call && may_be_same_path(program, path, given) &&
+      if (given && read.call != write.call && is_same_path(program, path, given) &&
           left.runs_on_every_rank(read.ref()) &&
           !pitfalls::facts::exclusive(write.ref(), read.ref()) &&
           program.runs_before(write.ref(), read.ref()))

@@ -63,6 +63,23 @@ bool is_use_of_saved(const Left& left, const CallRef& save, Ref path, const Call
          !is_waited_between(left.program, save.ref(), use.ref());
 }
 
+// "*/models/audio_model.*.pth": what is written out of a path. Short ones say nothing.
+std::string shape_of(const Program& program, Ref path) {
+  constexpr int kFewest = 6;  // letters
+  std::string out;
+  int letters = 0;
+  int depth = 0;
+  for (const char each : pitfalls::path_form(program, path)) {
+    if (each == '<' && depth++ == 0 && !out.ends_with('*')) out += '*';
+    if (depth == 0) {
+      out += each;
+      letters += std::isalpha(static_cast<unsigned char>(each)) != 0 ? 1 : 0;
+    }
+    if (each == '>') --depth;
+  }
+  return letters < kFewest ? std::string() : out;
+}
+
 // name of root / name, root + "/" + name and root + "/best.pth"; empty for name + ".pth".
 Ref last_part_of_sum(Ref path) {
   const Ref left = path.child(Field::left);
@@ -233,12 +250,20 @@ bool holds_model(const Program& program, Ref value) {
   return program.wrap_of(is_inner ? value.child(Field::object) : value, Wrapper::ddp) != nullptr;
 }
 
+// Nothing takes what it gives: checkpointing.checkpoint(net, x) runs the model, should_save(net)
+// asks.
+bool is_statement(const CallRef& call) {
+  const auto& tree = call.module->tree();
+  return tree[tree[call.call->node].parent].kind == Kind::expression_statement;
+}
+
 // self.save_model(net, name) of a base class that is not there, and make_checkpoint(state) of an
 // object of another package.
 bool saves_out_of_sight(const Program& program, const CallRef& call) {
   const std::string_view name = call.call->name;
   if (call.call->api != Api::none || name.empty() || call.call->path.starts_with("torch.") ||
-      std::isupper(static_cast<unsigned char>(name.front())) != 0 || !run_by(program, call).empty())
+      std::isupper(static_cast<unsigned char>(name.front())) != 0 ||
+      !run_by(program, call).empty() || !is_statement(call))
     return false;
   const auto words = pitfalls::words_of_name(name);
   const auto given = pitfalls::facts::arguments_of(call);
@@ -246,7 +271,7 @@ bool saves_out_of_sight(const Program& program, const CallRef& call) {
                      [](std::string_view word) {
                        return word == "save" || word == "checkpoint" || word == "ckpt";
                      }) &&
-         !pitfalls::says_any(name, {"load", "restore", "resume"}) &&
+         !pitfalls::says_any(name, {"load", "restore", "resume", "from_", "init", "register"}) &&
          std::any_of(given.begin(), given.end(),
                      [&](Ref each) { return holds_model(program, each); });
 }

@@ -2,6 +2,7 @@
 #include "diagnose/to_ddp/gpu_flags.hpp"
 #include "diagnose/to_ddp/launch_flags.hpp"
 #include "diagnose/to_ddp/remaining/topics.hpp"
+#include "diagnose/to_ddp/trains.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/program/words.hpp"
 #include "scenarios/pitfalls/wrappers/bypass.hpp"
@@ -105,15 +106,6 @@ bool is_asked(const Left& left, Ref test) {
   const FunctionRef function = left.program.enclosing_function(test);
   return left.is_run(test) &&
          !(function && function.function->name == "patch_replication_callback");
-}
-
-// Training goes on behind it.
-bool is_before_training(const Program& program, Ref node) {
-  if (!program.loops_around(node).empty()) return true;
-  const auto& loops = program.training_loops();
-  return std::any_of(loops.begin(), loops.end(), [&](const TrainingLoop& loop) {
-    return program.runs_before(node, loop.batches);
-  });
 }
 
 // else of `if len(gpu_ids) > 0 and torch.cuda.is_available()`, and not of `if n_gpu > 1`.

@@ -224,7 +224,11 @@ bool is_of_loaded(Ref given, std::string_view name) {
 }
 
 // self.ema_weights = checkpoint["ema"]: a copy of the weights, which is averaged with them.
-bool is_average(std::string_view target) { return says_any(target, {"ema", "shadow"}); }
+bool is_average(std::string_view target) {
+  const auto words = words_of_name(target);
+  return std::any_of(words.begin(), words.end(),
+                     [](const std::string& word) { return word == "ema" || word == "shadow"; });
+}
 
 }  // namespace
 

@@ -10,6 +10,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace bench::pitfalls {
 
@@ -94,10 +95,17 @@ bool is_frozen(const Program& program, Ref object) {
 }
 
 bool is_frozen_in_some_runs(const Program& program, Ref object) {
+  std::set<std::pair<std::string_view, bool>> around;
+  program.under(object, [&](Ref condition, bool holds) {
+    around.insert({condition.text(), holds});
+    return false;
+  });
   const auto places = places_that_freeze(program, object);
   return !places.empty() && std::all_of(places.begin(), places.end(), [&](Ref place) {
-    return program.under(
-        place, [](Ref condition, bool) { return !facts::contains(condition.text(), "__name__"); });
+    return program.under(place, [&](Ref condition, bool holds) {
+      return !facts::contains(condition.text(), "__name__") &&
+             !around.contains({condition.text(), holds});
+    });
   });
 }
 

@@ -9,8 +9,8 @@ namespace bench::pitfalls {
 // the name that `object` has, and no line that gives the gradients back.
 bool is_frozen(const Program& program, Ref object);
 
-// The same where each of these lines stands under a condition: if mode == "finetune": a run of
-// another mode trains the model.
+// The same where each of these lines stands under a condition that `object` does not stand under:
+// if mode == "finetune": a run of another mode trains the model.
 bool is_frozen_in_some_runs(const Program& program, Ref object);
 
 // The line above `node`, in its function, that last switched the gradients of `object` switched
