@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/ranks/spawned_code.hpp"
 #include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
@@ -10,6 +11,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::Launcher;
@@ -19,26 +21,73 @@ using diagnose::Source;
 
 namespace {
 
+// What torchrun gives to each of the processes that it starts.
+bool is_given_by_torchrun(std::string_view variable) {
+  for (const char* each : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"})
+    if (variable == each) return true;
+  return false;
+}
+
+// args.local_rank = int(os.environ.get("LOCAL_RANK", args.local_rank)): torchrun sets it.
+bool reads_local_rank(const Program& program, Ref number) {
+  const auto& sources = program.sources(number);
+  return program.environment_name(number) == "LOCAL_RANK" ||
+         std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+           return program.environment_name(source.ref) == "LOCAL_RANK";
+         });
+}
+
+// "LOCAL_RANK" not in os.environ, os.environ.get("RANK") is None, local_rank == -1: not in a
+// process that torchrun started.
+bool fails_under_torchrun(const Program& program, Ref condition, bool holds) {
+  const auto& tree = condition.module->tree();
+  const diagnose::Op op = tree[condition.node].op;
+  if (condition.kind() == Kind::not_expression)
+    return fails_under_torchrun(program, condition.child(Field::argument), !holds);
+  if (condition.kind() == Kind::boolean)  // one of the parts of an `and` that holds
+    return (op == diagnose::Op::logical_and) == holds &&
+           (fails_under_torchrun(program, condition.child(Field::left), holds) ||
+            fails_under_torchrun(program, condition.child(Field::right), holds));
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  if (op == diagnose::Op::in || op == diagnose::Op::not_in)
+    return holds == (op == diagnose::Op::not_in) &&
+           condition.module->api(right.node) == Api::environ &&
+           is_given_by_torchrun(tree.string_value(left.node).value_or(""));
+  if ((op == diagnose::Op::is || op == diagnose::Op::is_not) && right.text() == "None")
+    return holds == (op == diagnose::Op::is) &&
+           is_given_by_torchrun(program.environment_name(left));
+  return asks_for_launcher({condition, !holds}) && reads_local_rank(program, left);
+}
+
 // if "LOCAL_RANK" in os.environ: work() else: mp.spawn(work): the script asks who started it.
 bool asks_who_started(const Program& program, Ref spawn) {
+  return program.under(spawn, [&](Ref condition, bool holds) {
+    if (fails_under_torchrun(program, condition, holds)) return true;
+    const auto& sources = program.sources(condition);  // of a flag, or what a function returns
+    return sources.size() == 1 && fails_under_torchrun(program, sources.front().ref, holds);
+  });
+}
+
+// if is_dist_launch(): of a file that is not there, which may ask who started the script.
+bool may_ask_who_started(const Program& program, Ref spawn) {
   return program.under(spawn, [&](Ref condition, bool) {
-    std::string text(condition.text());
-    for (const Source& source : program.sources(condition)) text += source.ref.text();
-    for (const char* word : {"environ", "getenv", "RANK", "WORLD_SIZE", "is_torchelastic",
-                             "is_initialized", "launcher", "torchrun", "spawn"})
-      if (facts::contains(text, word)) return true;
-    return false;
+    const CallRef call = program.as_call(condition);
+    return call && call.call->api == Api::none && !program.callee(call);
   });
 }
 
 // torchrun starts several processes, and each comes to the call.
 void check_spawn_under_torchrun(const Program& program, const CallRef& spawn, Report& report) {
   if (asks_who_started(program, spawn.ref())) return;
+  const Confidence confidence =
+      may_ask_who_started(program, spawn.ref()) ? Confidence::likely : Confidence::certain;
   for (const LaunchLine& launch : program.launches())
     if (launch.launcher == Launcher::torchrun && launch.processes_per_node().value_or(2) > 1 &&
         !facts::is_passed_by(program, launch, spawn.ref()))
       report
-          .at(spawn.ref(), Confidence::certain,
+          .at(spawn.ref(), confidence,
               "torchrun starts the ranks, and each of them spawns as many again")
           .help = "Use torchrun alone.";
 }
