@@ -91,10 +91,13 @@ bool counts_from_local(const Program& program, Ref rank) {
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), is_offset);
 }
 
-// model.start(opt.local_rank) of an object that cannot be followed, for def start(self, rank).
+// model.start(opt.local_rank) for def start(self, rank): the object may be one that cannot be
+// followed, so the name of the method tells.
 bool takes_local_rank(const Program& program, Ref parameter) {
   const auto function = program.enclosing_function(parameter);
-  if (!function || function.function->owner_class == diagnose::kNoNode) return false;
+  if (!function || function.function->owner_class == diagnose::kNoNode ||
+      function.function->makes_object())
+    return false;
   const auto calls = program.calls_named(function.function->name);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const Ref given = facts::argument_for(call, function, parameter.text());
