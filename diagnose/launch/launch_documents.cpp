@@ -125,14 +125,15 @@ struct Recipe {
   bool is_chosen = false;  // between ifdef and endif: one of several
 };
 
-// train for `train: data` at the head of a rule; empty for an assignment, and for `train::`, which
-// keeps all its recipes.
+// train for `train: data` at the head of a rule; empty for an assignment, for `train::`, which
+// keeps all its recipes, and for what make works out: $(RUNS:%=train-%).
 std::string target_of(std::string_view line) {
   const std::size_t colon = line.find(':');
   if (colon == std::string_view::npos || line.find('=') < colon) return {};
   const std::string_view behind = line.substr(colon + 1);
   if (behind.starts_with(':') || behind.starts_with('=')) return {};
-  return std::string(trimmed(line.substr(0, colon)));
+  const std::string_view target = trimmed(line.substr(0, colon));
+  return target.find('$') == target.npos ? std::string(target) : std::string();
 }
 
 // Of two recipes for one target make runs the last.
@@ -162,6 +163,7 @@ std::vector<LaunchLine> read_makefile(const std::string& file, std::string_view 
   for_each_line(text, [&](std::string_view line, std::uint32_t number) {
     if (!line.starts_with('\t')) {
       close();
+      line = trimmed(line);
       if (line.starts_with("if")) ++choices;  // ifdef, ifeq ($(A),b) and their kin
       if (line.starts_with("endif")) --choices;
       if (line.find(':') == line.npos || line.starts_with('#') || line.starts_with("if")) return;

@@ -2,7 +2,6 @@
 // (which of two nodes runs first: runs_before.cpp). Local calls are entered; recursion is bounded.
 #include "diagnose/model/one_process.hpp"
 #include "diagnose/model/program.hpp"
-#include "diagnose/model/role_names.hpp"
 #include "diagnose/model/state_hooks.hpp"
 
 #include <algorithm>
@@ -122,32 +121,35 @@ bool Program::under(Ref node, const std::function<bool(Ref condition, bool holds
 
 namespace {
 
-// `else` of `if rank:`: of a number the first rank alone comes there, and runs without ranks. The
-// text of a variable of the environment is true for "0" as well, and args.gpu is a choice.
+// `else` of `if rank:`: of a number the first rank alone comes there. The text of a variable of the
+// environment is true for "0" as well, an option is a choice, and None is that of all ranks.
 bool is_false_on_main_rank(const Program& program, Ref condition) {
   if (condition.kind() != Kind::identifier && condition.kind() != Kind::attribute) return false;
-  if (last_word(condition).find("rank") == std::string_view::npos ||
-      (!program.is_rank(condition) && !program.is_local_rank(condition)))
-    return false;
+  if (program.is_spawn_rank(condition)) return true;
+  if (!program.is_rank(condition) && !program.is_local_rank(condition)) return false;
   const auto& sources = program.sources(condition);
-  return std::none_of(sources.begin(), sources.end(), [&](const Source& source) {
+  return !sources.empty() && std::all_of(sources.begin(), sources.end(), [&](const Source& source) {
     const CallRef made = program.as_call(source.ref);
-    return !program.environment_name(source.ref).empty() && !(made && made.call->name == "int");
+    return made && source.how == Source::How::value &&
+           (made.call->api == Api::get_rank ||
+            (made.call->name == "int" && !program.environment_name(source.ref).empty()));
   });
 }
 
 // Below `if distributed:`, with `if rank != 0: return` at its end: in runs of several processes.
 RankTest tested_by_returns(const Program& program, Ref branch) {
+  if (branch.kind() != Kind::if_statement) return RankTest::none;
   const SyntaxTree& tree = branch.module->tree();
   const NodeId block = tree.child(branch.node, Field::consequence);
-  if (branch.kind() != Kind::if_statement ||
-      tree.child(branch.node, Field::alternative) != kNoNode ||
-      !program.is_distributed_flag(branch.child(Field::condition)))
+  const Ref flag = branch.child(Field::condition);
+  if (tree.child(branch.node, Field::alternative) != kNoNode || flag.kind() == Kind::comparison ||
+      !program.is_distributed_flag(flag))
     return RankTest::none;
   for (NodeId at = tree[block].first_child; at != kNoNode; at = tree[at].next_sibling) {
     if (tree[at].kind != Kind::if_statement || !always_leaves(tree, at)) continue;
-    const RankTest test = program.rank_test(branch.with(tree.child(at, Field::condition)));
-    if (test == RankTest::not_main) return RankTest::main_only;
+    const Ref asked = branch.with(tree.child(at, Field::condition));
+    if (asked.kind() == Kind::comparison && program.rank_test(asked) == RankTest::not_main)
+      return RankTest::main_only;
   }
   return RankTest::none;
 }

@@ -289,12 +289,11 @@ Finding& report_forward(const Program& program, const diagnose::ForwardCall& for
   const bool likely_buffers = buffers || is_named_after_buffers(program, wrap) ||
                               refreshes_statistics(program, forward.call);
   // Under no_grad it gets through by luck in some programs: its broadcast pairs with the next one.
-  const bool by_luck = program.under_no_grad(forward.call.ref());
+  const bool certain = buffers && !program.under_no_grad(forward.call.ref());
   Finding& finding = report.at(
-      where, buffers && !by_luck ? Confidence::certain : Confidence::likely,
+      where, certain ? Confidence::certain : Confidence::likely,
       "one rank alone calls the DDP model: a forward broadcasts the buffers, and the other ranks "
       "do not take part");
-  if (by_luck) finding.severity = Severity::warning;
   // A model without BatchNorm has no buffers as a rule, and broadcasts nothing.
   if (!likely_buffers)
     finding.severity = is_convolutional(program, wrap) ? Severity::warning : Severity::info;

@@ -60,8 +60,17 @@ bool loads_into(const Program& program, const CallRef& call, Ref model) {
   for (std::size_t i = 0; const Ref argument = call.positional(i); ++i)
     is_given = is_given || program.same_variable(argument, model);
   return is_given && program.callee(call) &&
-         program.subtree_calls(
-             call.ref(), [](const CallRef& each) { return each.call->name == "load_state_dict"; });
+         program.subtree_calls(call.ref(), [&](const CallRef& each) {
+           return each.call->name == "load_state_dict" && wrapper_loaded(program, each) != nullptr;
+         });
+}
+
+// In the two branches of a test of the rank, and not of one of something else.
+bool are_of_other_ranks(const Program& program, const CallRef& a, const CallRef& b) {
+  const RankTest ours = program.guarded_by_rank(a.ref());
+  const RankTest theirs = program.guarded_by_rank(b.ref());
+  return ours != RankTest::none && theirs != RankTest::none && ours != theirs &&
+         facts::exclusive(a.ref(), b.ref());
 }
 
 // elif rank: load_for(rank, net), beside the load in the branch of the first rank, whichever of the
@@ -69,7 +78,7 @@ bool loads_into(const Program& program, const CallRef& call, Ref model) {
 bool others_load_in_helper(const Program& program, const CallRef& load) {
   const auto calls = facts::calls_in({load.module, load.module->function_of(load.call->node)});
   if (std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
-        return facts::exclusive(call.ref(), load.ref()) &&
+        return are_of_other_ranks(program, call, load) &&
                loads_into(program, call, model_loaded(load));
       }))
     return true;
@@ -80,7 +89,7 @@ bool others_load_in_helper(const Program& program, const CallRef& load) {
   return std::any_of(sites.begin(), sites.end(), [&](const CallRef& site) {
     return std::any_of(loads.begin(), loads.end(), [&](const CallRef& other) {
       return other.receiver() && other.module == site.module &&
-             facts::exclusive(other.ref(), site.ref()) &&
+             are_of_other_ranks(program, other, site) &&
              loads_into(program, site, model_loaded(other));
     });
   });

@@ -79,7 +79,6 @@ bool names_own_figure(std::string_view name, bool shares_evaluation) {
     for (const char* each : {"loss", "losses", "acc", "accuracy", "score", "ppl", "perplexity",
                              "psnr", "iou", "auc", "wer", "cer", "bleu", "reward"})
       figure = figure || word == each;
-    figure = figure || (word == "metric" && word != name);  // v_metric; "metric" may be its name
   }
   return figure;
 }
@@ -92,25 +91,11 @@ bool is_shared_figure(const Program& program, Ref name, bool shares_evaluation) 
     return says_any(object.text(), {"arg", "opt", "conf", "cfg", "flag", "param", "setting"});
   }
   const auto& sources = program.sources(name);
-  if (std::any_of(sources.begin(), sources.end(), [](const Source& source) {
-        return source.ref.kind() == diagnose::Kind::string;  // which figure it is: "accuracy"
-      }))
-    return true;
   return !shares_evaluation &&
          std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
            const CallRef made = program.as_call(source.ref);
            return made && says_any(made.call->name, {"test", "valid", "eval"});
          });
-}
-
-// DistributedSampler(val_set), also by the name of what it is kept in.
-bool deals_out_evaluation(const Program& program) {
-  const auto samplers = program.calls(Api::distributed_sampler);
-  return std::any_of(samplers.begin(), samplers.end(), [&](const CallRef& sampler) {
-    const std::string data(sampler.argument(0, "dataset").text());
-    return says_any(data + " " + std::string(program.assigned_name(sampler.ref())),
-                    {"val", "test", "eval"});
-  });
 }
 
 // f"epoch{epoch}_loss{loss:.4f}.pt" in a program that reduces nothing: no two processes have the
@@ -120,7 +105,7 @@ bool is_named_by_own_figure(const Program& program, const CallRef& save) {
       save.call->api == Api::torch_save ? save.argument(1, "f") : save.argument(0, "f");
   if (!path || !reductions_of(program).empty() || !program.calls_named("compute").empty())
     return false;
-  const bool shared = accelerate_wraps(program) || deals_out_evaluation(program);
+  const bool shared = accelerate_wraps(program);
   const auto holds_figure = [&](Ref part) {
     const auto& tree = part.module->tree();
     for (auto at = part.node; at < tree[part.node].last; ++at)

@@ -123,7 +123,7 @@ void check_gradient_clip_before_unscale(const Program& program, Report& report) 
         "gradients are clipped while they are still multiplied by the loss scale: the threshold is "
         "thousands of times too small");
     finding.help = "Call scaler.unscale_(optimizer) before clipping.";
-    tell_as_note(finding, facts::no_scaler_switched_on(program));
+    tell_as_note(finding, facts::no_scaler_switched_on(program, clip.ref()));
   }
 }
 

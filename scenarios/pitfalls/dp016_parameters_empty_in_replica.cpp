@@ -91,20 +91,6 @@ bool takes_the_first(const Program& program, const CallRef& call) {
   return !goes_over;
 }
 
-// shuffle_over_ranks(x) in the forward pass: in a process that joined no group it raises, so that
-// nobody runs the class in these replicas.
-bool speaks_to_other_ranks(const std::vector<FunctionRef>& methods) {
-  return std::any_of(methods.begin(), methods.end(), [](const FunctionRef& method) {
-    const auto calls = facts::calls_in({method.module, method.function->body});
-    const bool asks_first = std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
-      return call.call->name == "is_initialized" || call.call->name == "is_available";
-    });
-    return !asks_first && std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {
-      return diagnose::is_collective(call.call->api);
-    });
-  });
-}
-
 // DDP where there are ranks, and these replicas in a run of one process: the mode that is left
 // over is rarely the one in use.
 bool is_left_over_mode(const Program& program) {
@@ -132,20 +118,17 @@ void tell_of_methods(const Program& program, const std::vector<FunctionRef>& met
                      Report& report) {
   const Confidence confidence =
       is_left_over_mode(program) ? Confidence::likely : Confidence::certain;
-  const bool needs_ranks = speaks_to_other_ranks(methods);
   for (const FunctionRef& method : methods)
     for (const CallRef& call : facts::calls_in({method.module, method.function->body})) {
       if (!asks_for_own_parameters(call) || is_handed_on(program, call) || is_fallback(call))
         continue;
-      Finding& finding = report.at(
-          call.ref(), confidence,
-          std::string(call.receiver().text()) + "." + std::string(call.call->name) +
-              (takes_the_first(program, call)
-                   ? "() is empty in DataParallel's replicas: next(...) raises StopIteration"
-                   : "() is empty in DataParallel's replicas: what goes over it does nothing"));
-      finding.help = "Use x.device and x.dtype of an input, or a buffer.";
-      if (needs_ranks)
-        tell_as_note(finding, "its forward pass calls collectives, which need DDP's ranks");
+      report
+          .at(call.ref(), confidence,
+              std::string(call.receiver().text()) + "." + std::string(call.call->name) +
+                  (takes_the_first(program, call)
+                       ? "() is empty in DataParallel's replicas: next(...) raises StopIteration"
+                       : "() is empty in DataParallel's replicas: what goes over it does nothing"))
+          .help = "Use x.device and x.dtype of an input, or a buffer.";
     }
 }
 

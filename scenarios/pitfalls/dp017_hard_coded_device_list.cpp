@@ -50,13 +50,16 @@ bool goes_with_visible_devices(const Program& program, const std::vector<std::in
 }
 
 // if torch.cuda.device_count() > 1: DataParallel(model, device_ids=[0, 1])
-bool is_made_for_as_many(const Program& program, const Wrap& wrap, std::size_t count) {
+bool is_made_for_as_many(const Program& program, const Wrap& wrap,
+                         const std::vector<std::int64_t>& list) {
+  const std::int64_t highest = *std::max_element(list.begin(), list.end());
   const auto guards = diagnose::guards_where_made(program, wrap.call);
   return std::any_of(guards.begin(), guards.end(), [&](const diagnose::Guard& guard) {
-    const std::string_view text = guard.condition.text();
-    const std::string asked = "device_count() ";
-    return guard.holds && (facts::contains(text, asked + "> " + std::to_string(count - 1)) ||
-                           facts::contains(text, asked + ">= " + std::to_string(count)));
+    std::string text(guard.condition.text());
+    if (!guard.holds || facts::contains(text, " or ")) return false;
+    std::erase(text, ' ');
+    return text.ends_with("device_count()>" + std::to_string(highest)) ||
+           text.ends_with("device_count()>=" + std::to_string(highest + 1));
   });
 }
 
@@ -81,7 +84,7 @@ void check_hard_coded_device_list(const Program& program, Report& report) {
       tell_as_note(finding);
     else if (goes_with_visible_devices(program, list))
       tell_as_note(finding, "the script's CUDA_VISIBLE_DEVICES names as many GPUs");
-    else if (facts::visible_gpus(program) != 1 && is_made_for_as_many(program, wrap, list.size()))
+    else if (facts::visible_gpus(program) != 1 && is_made_for_as_many(program, wrap, list))
       tell_as_note(finding, "it is made only where there are as many GPUs");
   }
 }

@@ -91,10 +91,13 @@ bool counts_from_local(const Program& program, Ref rank) {
   return !sources.empty() && std::all_of(sources.begin(), sources.end(), is_offset);
 }
 
-// model.start(opt.local_rank) of an object that cannot be followed, for def start(self, rank).
+// model.start(opt.local_rank) for def start(self, rank): the object may be one that cannot be
+// followed, so the name of the method tells.
 bool takes_local_rank(const Program& program, Ref parameter) {
   const auto function = program.enclosing_function(parameter);
-  if (!function || function.function->owner_class == diagnose::kNoNode) return false;
+  if (!function || function.function->owner_class == diagnose::kNoNode ||
+      function.function->makes_object())
+    return false;
   const auto calls = program.calls_named(function.function->name);
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const Ref given = facts::argument_for(call, function, parameter.text());
@@ -267,6 +270,16 @@ bool is_never_read(const Program& program, Ref device) {
   return program.derived_of(cls).empty() && cls.cls->bases.empty();
 }
 
+// torchrun --nnodes=$NNODES ...: a line for a job of several nodes, whose number is not written
+// out.
+bool leaves_nodes_open(const Program& program) {
+  const auto& launches = program.launches();
+  return std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
+    return !launch.nodes() &&
+           (launch.flags.contains("nnodes") || launch.flags.contains("node-rank"));
+  });
+}
+
 // An error where the script or its launch lines know of several nodes, a note where they know one
 // node, and where lines are known of which none speaks of several. What a launcher out of sight
 // decides is a warning, also where the script knows of two ranks: on one node they are the same.
@@ -278,7 +291,8 @@ Severity severity_of(const Program& program, Ref where) {
   if (program.uses(Api::hvd_init) || counts_nodes) return Severity::error;
   if (is_said_to_be_one_node(program)) return Severity::info;
   if (facts::expects_nodes(program)) return Severity::error;
-  if (tells_ranks_apart(program, where)) return Severity::warning;
+  if (tells_ranks_apart(program, where))
+    return leaves_nodes_open(program) ? Severity::error : Severity::warning;
   const bool is_one_as_launched = starts_processes_here(program) || !program.launches().empty();
   return is_one_as_launched ? Severity::info : Severity::warning;
 }

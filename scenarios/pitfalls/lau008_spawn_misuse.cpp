@@ -1,6 +1,7 @@
 #include "scenarios/pitfalls/checks.hpp"
 #include "scenarios/pitfalls/program/facts.hpp"
 #include "scenarios/pitfalls/ranks/env_rendezvous.hpp"
+#include "scenarios/pitfalls/ranks/group_of_some_runs.hpp"
 #include "scenarios/pitfalls/ranks/spawned_code.hpp"
 #include "scenarios/pitfalls/reach/as_launched.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
@@ -10,6 +11,7 @@
 namespace bench::pitfalls {
 
 using diagnose::Api;
+using diagnose::Field;
 using diagnose::Kind;
 using diagnose::kNoNode;
 using diagnose::Launcher;
@@ -19,26 +21,96 @@ using diagnose::Source;
 
 namespace {
 
+// What torchrun gives to each of the processes that it starts.
+bool is_given_by_torchrun(std::string_view variable) {
+  for (const char* each : {"RANK", "LOCAL_RANK", "WORLD_SIZE", "TORCHELASTIC_RUN_ID"})
+    if (variable == each) return true;
+  return false;
+}
+
+// args.local_rank = int(os.environ.get("LOCAL_RANK", args.local_rank)): torchrun sets it.
+bool reads_local_rank(const Program& program, Ref number) {
+  const auto& sources = program.sources(number);
+  return program.environment_name(number) == "LOCAL_RANK" ||
+         std::any_of(sources.begin(), sources.end(), [&](const Source& source) {
+           return program.environment_name(source.ref) == "LOCAL_RANK";
+         });
+}
+
+// os.environ.get("RANK"), or a name for it: neither None nor empty in what torchrun started.
+bool is_text_of_torchrun(const Program& program, Ref value) {
+  const auto& sources = program.sources(value);
+  const Ref read = sources.size() == 1 ? sources.front().ref : value;
+  const CallRef call = program.as_call(read);
+  return !(call && call.call->name == "int") &&
+         is_given_by_torchrun(program.environment_name(read));
+}
+
+// The text of such a variable, and dist.is_torchelastic_launched().
+bool is_true_under_torchrun(const Program& program, Ref condition) {
+  const CallRef call = program.as_call(condition);
+  return (call && call.call->name == "is_torchelastic_launched") ||
+         is_text_of_torchrun(program, condition);
+}
+
+// "LOCAL_RANK" not in os.environ, os.environ.get("RANK") is None, local_rank == -1: not in a
+// process that torchrun started.
+bool fails_under_torchrun(const Program& program, Ref condition, bool holds) {
+  const auto& tree = condition.module->tree();
+  const diagnose::Op op = tree[condition.node].op;
+  if (condition.kind() == Kind::not_expression)
+    return fails_under_torchrun(program, condition.child(Field::argument), !holds);
+  if (condition.kind() == Kind::boolean) {
+    const bool left = fails_under_torchrun(program, condition.child(Field::left), holds);
+    const bool right = fails_under_torchrun(program, condition.child(Field::right), holds);
+    // One of the parts of an `and` that holds, and all of one that does not.
+    return (op == diagnose::Op::logical_and) == holds ? left || right : left && right;
+  }
+  if (!holds && is_true_under_torchrun(program, condition)) return true;
+  if (condition.kind() != Kind::comparison || tree.child_count(condition.node) != 2) return false;
+  const Ref left = condition.with(tree.child_at(condition.node, 0));
+  const Ref right = condition.with(tree.child_at(condition.node, 1));
+  if (op == diagnose::Op::in || op == diagnose::Op::not_in)
+    return holds == (op == diagnose::Op::not_in) &&
+           condition.module->api(right.node) == Api::environ &&
+           is_given_by_torchrun(tree.string_value(left.node).value_or(""));
+  if ((op == diagnose::Op::is || op == diagnose::Op::is_not) && right.text() == "None")
+    return holds == (op == diagnose::Op::is) && is_text_of_torchrun(program, left);
+  return asks_for_launcher({condition, !holds}) && reads_local_rank(program, left);
+}
+
 // if "LOCAL_RANK" in os.environ: work() else: mp.spawn(work): the script asks who started it.
 bool asks_who_started(const Program& program, Ref spawn) {
+  return program.under(spawn, [&](Ref condition, bool holds) {
+    if (fails_under_torchrun(program, condition, holds)) return true;
+    const CallRef call = program.as_call(condition);
+    const diagnose::FunctionRef helper = call ? program.callee(call) : diagnose::FunctionRef{};
+    if (helper && helper.function->returns.size() == 1 &&
+        fails_under_torchrun(program, {helper.module, helper.function->returns.front()}, holds))
+      return true;
+    const auto& sources = program.sources(condition);  // of a flag, or what it returns
+    return sources.size() == 1 && fails_under_torchrun(program, sources.front().ref, holds);
+  });
+}
+
+// if is_dist_launch(): of a file that is not there, which may ask who started the script.
+bool may_ask_who_started(const Program& program, Ref spawn) {
   return program.under(spawn, [&](Ref condition, bool) {
-    std::string text(condition.text());
-    for (const Source& source : program.sources(condition)) text += source.ref.text();
-    for (const char* word : {"environ", "getenv", "RANK", "WORLD_SIZE", "is_torchelastic",
-                             "is_initialized", "launcher", "torchrun", "spawn"})
-      if (facts::contains(text, word)) return true;
-    return false;
+    const CallRef call = program.as_call(condition);
+    return call && call.call->api == Api::none && !program.callee(call);
   });
 }
 
 // torchrun starts several processes, and each comes to the call.
 void check_spawn_under_torchrun(const Program& program, const CallRef& spawn, Report& report) {
   if (asks_who_started(program, spawn.ref())) return;
+  const Confidence confidence =
+      may_ask_who_started(program, spawn.ref()) ? Confidence::likely : Confidence::certain;
   for (const LaunchLine& launch : program.launches())
     if (launch.launcher == Launcher::torchrun && launch.processes_per_node().value_or(2) > 1 &&
         !facts::is_passed_by(program, launch, spawn.ref()))
       report
-          .at(spawn.ref(), Confidence::certain,
+          .at(spawn.ref(), confidence,
               "torchrun starts the ranks, and each of them spawns as many again")
           .help = "Use torchrun alone.";
 }
@@ -269,31 +341,6 @@ void check_names_of_parent(const Program& program, Report& report) {
   }
 }
 
-// "RANK" in os.environ, os.environ.get("LOCAL_RANK"), dist.is_torchelastic_launched(), and a helper
-// that gives it back: what torchrun started.
-bool asks_for_launcher(const Program& program, Ref condition, int depth = 0) {
-  const std::string_view text = condition.text();
-  const bool reads = facts::contains(text, "environ") || facts::contains(text, "getenv");
-  for (const char* name : {"RANK\"", "RANK'", "WORLD_SIZE\"", "WORLD_SIZE'"})
-    if (reads && facts::contains(text, name) && !facts::contains(text, " not in ")) return true;
-  if (facts::contains(text, "is_torchelastic_launched")) return true;
-  const CallRef call = program.as_call(condition);
-  const diagnose::FunctionRef helper =
-      call && depth == 0 ? program.callee(call) : diagnose::FunctionRef{};
-  if (!helper) return false;
-  const auto& returns = helper.function->returns;
-  return !returns.empty() && std::all_of(returns.begin(), returns.end(), [&](const auto value) {
-    return asks_for_launcher(program, {helper.module, value}, depth + 1);
-  });
-}
-
-// if launched_by_torchrun(): return run(), above the spawn.
-bool is_passed_by_ranks(const Program& program, const CallRef& spawn) {
-  return program.under(spawn.ref(), [&](Ref condition, bool holds) {
-    return !holds && asks_for_launcher(program, condition);
-  });
-}
-
 }  // namespace
 
 void check_spawn_misuse(const Program& program, Report& report) {
@@ -311,8 +358,7 @@ void check_spawn_misuse(const Program& program, Report& report) {
               "mp.spawn at module level: every child imports the script and spawns again (\"before "
               "the current process has finished its bootstrapping phase\")")
           .help = "Put it under if __name__ == \"__main__\".";
-    if (is_reached && !is_passed_by_ranks(program, spawn))
-      check_spawn_under_torchrun(program, spawn, report);
+    if (is_reached) check_spawn_under_torchrun(program, spawn, report);
     const auto& launches = program.launches();
     if (is_reached && std::none_of(launches.begin(), launches.end(), [](const LaunchLine& launch) {
           return launch.launcher == Launcher::torchrun &&

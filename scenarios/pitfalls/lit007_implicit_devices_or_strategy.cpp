@@ -181,7 +181,6 @@ void check_implicit_devices_or_strategy(const Program& program, Report& report) 
               : "several GPUs without a strategy: Lightning 1.x uses ddp_spawn, 2.x "
                 "ddp");
       finding.help = "State the strategy: strategy=\"ddp\".";
-      trainer::weigh_by_requirements(program, trainer::kVersion2, finding);
       tell_as_note(finding);  // both train on all of them
       continue;
     }

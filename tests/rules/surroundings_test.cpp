@@ -72,6 +72,8 @@ TEST(LaunchDocuments, AMakefileHasOneRecipeForATarget) {
        {"a:\n\tpython train.py\nb:\n\ttorchrun train.py\n",
         "a::\n\tpython train.py\na::\n\ttorchrun train.py\n",
         "a:\n\tpython train.py\n# both\n\ttorchrun train.py\n",
+        "$(A:%=a-%):\n\tpython train.py\n$(A:%=b-%):\n\ttorchrun train.py\n",
+        "  ifdef N\na:\n\tpython train.py\n  else\na:\n\ttorchrun train.py\n  endif\n",
         "ifeq ($(N),1)\na:\n\tpython train.py\nelse\na:\n\ttorchrun train.py\nendif\n"})
     EXPECT_EQ(read_launch_document("Makefile", several).size(), 2U) << several;
 }

@@ -231,8 +231,9 @@ bool may_be_told_at_launch(const Program& program) {
   const auto& launches = program.launches();
   return program.mentions("ACCELERATE_GRADIENT_ACCUMULATION_STEPS") ||
          std::any_of(launches.begin(), launches.end(), [](const diagnose::LaunchLine& launch) {
-           return launch.flags.contains("gradient-accumulation-steps") ||
-                  launch.flags.contains("config-file");
+           return launch.flags.contains("gradient_accumulation_steps") ||
+                  launch.flags.contains("gradient-accumulation-steps") ||
+                  launch.flags.contains("config_file");
          });
 }
 

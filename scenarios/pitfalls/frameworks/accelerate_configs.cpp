@@ -34,11 +34,14 @@ bool may_scale(const LaunchLine& launch) {
   return has_any(launch, {"use-deepspeed", "config-file", "gradient-accumulation-steps", "fp16"});
 }
 
-// Accelerator() in a cell: only what notebook_launcher() is given runs in several processes.
+// Accelerator() in a cell: only what a launcher is given runs in several processes.
 bool is_in_cells(const Program& program) {
   if (!program.is_notebook() || !program.launches().empty()) return false;
-  for (const char* launcher : {"notebook_launcher", "debug_launcher", "elastic_launch"})
+  for (const char* launcher : {"notebook_launcher", "debug_launcher", "elastic_launch",
+                               "TorchDistributor", "TorchTrainer", "start_processes"})
     if (program.mentions(launcher)) return false;
+  for (const char* start : {"Process", "Popen", "system"})
+    if (!program.calls_named(start).empty()) return false;
   return !program.uses(diagnose::Api::spawn);
 }
 

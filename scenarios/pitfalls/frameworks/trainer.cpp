@@ -208,11 +208,15 @@ void weigh_by_older_calls(const Program& program, int removed, Finding& finding)
 
 namespace {
 
-// Requirements bound Lightning, or the program imports it by the name that it has since 2.0. Of a
-// script of old arguments alone nobody can tell which Lightning it goes with.
+// Requirements bound Lightning, or the program imports it by the name that it has since 2.0, or
+// gives it what it has since then. Beside pytorch_lightning that name may be a folder of the
+// program. Of a script of old arguments alone nobody can tell which Lightning it goes with.
 bool knows_version(const Program& program) {
   return program.newest().least_lightning != diagnose::kAnyVersion ||
-         program.newest().lightning != diagnose::kAnyVersion || program.imports("lightning");
+         program.newest().lightning != diagnose::kAnyVersion ||
+         program.mentions("use_distributed_sampler=") ||
+         program.mentions("ddp_find_unused_parameters_true") ||
+         (program.imports("lightning") && !program.imports("pytorch_lightning"));
 }
 
 }  // namespace

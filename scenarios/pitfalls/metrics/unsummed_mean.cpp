@@ -29,26 +29,6 @@ bool divides_by_ranks(const Program& program, Ref value) {
          program.is_world_size(value.child(Field::right));
 }
 
-bool speaks_of_ranks(std::string_view text) {
-  const std::string plain = facts::lowered(text);
-  return facts::contains(plain, "world") || facts::contains(plain, "size()") ||
-         facts::contains(plain, "gpus") || facts::contains(plain, "replicas");
-}
-
-// sizes[x] //= world_size, and sizes[x] = sizes[x] // world_size: one rank's share by then.
-bool is_shared_out_below(Ref table) {
-  const auto shares = [&](diagnose::NodeId node) {
-    const Ref line = table.with(node);
-    const Ref left = line.child(Field::left);
-    return left.kind() == Kind::subscript && left.child(Field::value).text() == table.text() &&
-           speaks_of_ranks(line.child(Field::right).text());
-  };
-  const auto& plain = table.module->nodes_of(Kind::assignment);
-  const auto& augmented = table.module->nodes_of(Kind::augmented_assignment);
-  return std::any_of(plain.begin(), plain.end(), shares) ||
-         std::any_of(augmented.begin(), augmented.end(), shares);
-}
-
 // len(sets[x]) of sizes[phase], where sizes = {x: len(sets[x]) for x in phases}.
 CallRef length_of_phase(const Program& program, Ref divisor) {
   if (divisor.kind() != Kind::subscript) return {};
@@ -80,8 +60,6 @@ bool is_length_of(const Program& program, Ref divisor, Ref loop, Ref data) {
     return mine.size() == 1 && others.size() == 1 && mine.front().ref == others.front().ref &&
            mine.front().element == others.front().element;
   };
-  if (divisor.kind() == Kind::subscript && is_shared_out_below(divisor.child(Field::value)))
-    return false;
   if (is_length_of_phase(program, divisor, data)) return true;
   const auto& sources = program.sources(divisor);
   return !sources.empty() &&
@@ -96,6 +74,12 @@ bool is_length_of(const Program& program, Ref divisor, Ref loop, Ref data) {
 bool within(const std::vector<UnsummedMean>& found, Ref division) {
   return !found.empty() &&
          division.module->tree().contains(found.back().division.node, division.node);
+}
+
+bool speaks_of_ranks(std::string_view text) {
+  const std::string plain = facts::lowered(text);
+  return facts::contains(plain, "world") || facts::contains(plain, "size()") ||
+         facts::contains(plain, "gpus") || facts::contains(plain, "replicas");
 }
 
 }  // namespace

@@ -172,7 +172,8 @@ bool is_flag_off_for_some(const Program& program, Ref condition) {
          (option && program.is_literal_false(option.keyword("default")));
 }
 
-// if args.local_rank != -1: the value of the option for a run without a launcher.
+}  // namespace
+
 bool asks_for_launcher(const Guard& guard) {
   const std::string text = facts::lowered(guard.condition.text());
   if (!facts::contains(text, "local_rank") || facts::contains(text, " and ")) return false;
@@ -180,6 +181,8 @@ bool asks_for_launcher(const Guard& guard) {
   return facts::contains(text, "!= -1") || facts::contains(text, "> -1") ||
          facts::contains(text, ">= 0");
 }
+
+namespace {
 
 // if args.several: mp.spawn(train, ...) else: train(0, 1, args), where train() joins under the same
 // test: it runs without a group as well.

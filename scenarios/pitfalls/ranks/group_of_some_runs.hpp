@@ -28,4 +28,8 @@ bool runs_without_group(const Program& program, const JoinTest& test, Ref call);
 // Some call of init_process_group is reached in every run: by no option, test or try.
 bool joins_in_every_run(const Program& program);
 
+// if args.local_rank != -1: the value of the option for a run without a launcher. The branch that
+// the guard takes is that of a launcher.
+bool asks_for_launcher(const diagnose::Guard& guard);
+
 }  // namespace bench::pitfalls

@@ -38,18 +38,27 @@ bool is_of_own_tensors(const Program& program, const CallRef& made) {
   return any;
 }
 
+// ddp = DDP(net), which every rank makes.
+bool is_wrapped(const Program& program, Ref network) {
+  const auto& wraps = program.wraps();
+  return program.wrap_of(network) != nullptr ||
+         std::any_of(wraps.begin(), wraps.end(), [&](const diagnose::Wrap& wrap) {
+           return program.same_variable(wrap.call.argument(0, "module"), network);
+         });
+}
+
 // Adam(policy.parameters()) after `if rank == 0: policy = Policy()`; on other ranks it is None.
 bool is_of_own_network(const Program& program, const CallRef& made) {
   const CallRef given = program.made_by(made.argument(0, "params"));
-  if (!given || given.call->name != "parameters" || !given.receiver() ||
-      program.guarded_by_rank(made.ref()) == RankTest::none ||
-      program.wrap_of(given.receiver()) != nullptr)
+  const RankTest ranks = program.guarded_by_rank(made.ref());
+  if (!given || given.call->name != "parameters" || !given.receiver() || ranks == RankTest::none ||
+      is_wrapped(program, given.receiver()))
     return false;
   bool any = false;
   for (const diagnose::Source& source : program.module_sources(given.receiver())) {
     if (source.ref.kind() == Kind::none_literal) continue;
     any = source.how == diagnose::Source::How::value && program.as_call(source.ref) &&
-          program.guarded_by_rank(source.ref) != RankTest::none;
+          program.guarded_by_rank(source.ref) == ranks;
     if (!any) return false;
   }
   return any;

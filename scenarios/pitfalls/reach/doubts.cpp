@@ -14,7 +14,6 @@
 #include "scenarios/pitfalls/reach/backups.hpp"
 #include "scenarios/pitfalls/reach/certainty.hpp"
 #include "scenarios/pitfalls/reach/opposite_runs.hpp"
-#include "scenarios/pitfalls/reach/switches.hpp"
 #include "scenarios/pitfalls/reach/tested_callers.hpp"
 
 #include <algorithm>
@@ -72,36 +71,6 @@ bool only_runs_unwrapped(const Program& program, const Rule& rule, Ref where) {
       return false;
   }
   return any;
-}
-
-// self.net(x), which runs forward() of the class of what the object holds.
-std::vector<CallRef> calls_of_object(const Program& program, const diagnose::ClassRef& cls) {
-  std::vector<CallRef> out;
-  for (const diagnose::Module* module : program.modules())
-    for (const diagnose::Call& each : module->calls()) {
-      const CallRef call{module, &each};
-      const Ref called{module, each.function};
-      if (diagnose::stands_for_object(called) && program.class_of(called) == cls)
-        out.push_back(call);
-    }
-  return out;
-}
-
-// if lengths is not None: in a forward() that every call in sight gives no lengths.
-bool is_left_off_by_callers(const Program& program, Ref where) {
-  const diagnose::FunctionRef function = program.enclosing_function(where);
-  const diagnose::ClassRef cls = program.enclosing_class(where);
-  if (!function || !cls || function.function->name != "forward") return false;
-  const Switches switches = switches_around(program, function, where);
-  if (switches.empty() || !program.derived_of(cls).empty()) return false;
-  for (const Wrap& wrap : program.wraps())
-    if (std::find(wrap.classes.begin(), wrap.classes.end(), cls) != wrap.classes.end())
-      return false;
-  const auto sites = calls_of_object(program, cls);
-  return !sites.empty() && std::all_of(sites.begin(), sites.end(), [&](const CallRef& site) {
-    Switches outer;
-    return is_switched_off_by(program, function, switches, site, outer);
-  });
 }
 
 bool needs_ranks(const Rule& rule) {
@@ -271,8 +240,7 @@ std::string Doubts::about(const Rule& rule, Ref where) {
     return "one GPU is visible, and the wrapper is made for more";
   if (of_wrapper && only_starts_ranks(program_))
     return "all launch lines that are known start ranks, which do without this wrapper";
-  if (of_wrapper && (certainty_of_reach(program_, where) == Certainty::no ||
-                     is_left_off_by_callers(program_, where)))
+  if (of_wrapper && certainty_of_reach(program_, where) == Certainty::no)
     return "no call that can be followed leads here";
   if (of_wrapper) return makes_wrapper() ? "" : "no call that can be followed makes the wrapper";
   // In a script that trains; what a file only offers, others call.

@@ -18,7 +18,7 @@ namespace {
 using Words = std::vector<LaunchWord>;
 
 // The words of "--data b".split().
-std::optional<Words> split_words(const Program& program, const CallRef& split) {
+std::optional<Words> words_of_split(const Program& program, const CallRef& split) {
   const auto text = split ? program.string(split.receiver()) : std::nullopt;
   if (!text || split.call->name != "split" || split.positional(0)) return std::nullopt;
   Words out;
@@ -32,7 +32,10 @@ std::optional<Words> split_words(const Program& program, const CallRef& split) {
 
 std::optional<Words> written_words(const Program& program, Ref given) {
   if (!given) return std::nullopt;
-  if (const CallRef call = program.as_call(given)) return split_words(program, call);
+  if (const CallRef call = program.as_call(given)) return words_of_split(program, call);
+  for (const char* method : {"append", "extend", "insert"})
+    for (const CallRef& each : program.calls_named(method))
+      if (program.same_variable(each.receiver(), given)) return std::nullopt;
   const Ref list = program.written(given);
   if (list.kind() != Kind::list) return std::nullopt;
   const Value value = program.evaluate(list);

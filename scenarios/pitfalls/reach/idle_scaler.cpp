@@ -25,9 +25,12 @@ bool is_idle(const Program& program, const CallRef& scaler) {
 
 }  // namespace
 
-std::string no_scaler_switched_on(const Program& program) {
+std::string no_scaler_switched_on(const Program& program, Ref line) {
   const auto scalers = program.calls_named("GradScaler");
-  return !scalers.empty() &&
+  const bool needs_option = program.under(line, [&](Ref condition, bool holds) {
+    return holds && is_off_as_launched(program, condition);
+  });
+  return !needs_option && !scalers.empty() && program.calls_named("ShardedGradScaler").empty() &&
                  std::all_of(scalers.begin(), scalers.end(),
                              [&](const CallRef& each) { return is_idle(program, each); })
              ? "nothing here switches the scaler on"

@@ -38,9 +38,10 @@ bool is_of_options(std::string_view object) {
   return says_any(object, {"arg", "opt", "conf", "cfg"});
 }
 
-// setattr(trainer, name, value) for an object of the class; setattr(config, name, value), and on
-// self in another class, sets something else.
+// self.__dict__.update(vars(args)), and setattr(trainer, name, value) for an object of the class;
+// setattr(config, name, value), and on self in another class, sets something else.
 bool may_set_attributes(const Program& program, diagnose::ClassRef owner) {
+  if (program.mentions("self.__dict__") || program.mentions("vars(self)")) return true;
   const auto calls = program.calls_named("setattr");
   return std::any_of(calls.begin(), calls.end(), [&](const CallRef& call) {
     const std::string_view object = call.positional(0).text();
@@ -53,7 +54,7 @@ std::vector<Ref> values_in_constructor(const Program& program, Ref attribute) {
   if (attribute.kind() != Kind::attribute || attribute.child(Field::object).text() != "self")
     return {};
   const diagnose::ClassRef owner = program.enclosing_class(attribute);
-  if (!owner || may_set_attributes(program, owner)) return {};
+  if (!owner || may_set_attributes(program, owner) || !program.derived_of(owner).empty()) return {};
   std::vector<Ref> out;
   for (const auto& [module, def, object] :
        program.attribute_defs(attribute.child(Field::attribute).text())) {

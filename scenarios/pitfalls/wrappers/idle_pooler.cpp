@@ -24,19 +24,18 @@ bool names_model_with_pooler(std::string_view name) {
                                                       "squeeze", "sentence", "colbert"});
 }
 
-// class BertModel(nn.Module) of a file of the program.
-bool is_class_of_program(const Program& program, std::string_view name) {
-  const auto& modules = program.modules();
-  return std::any_of(modules.begin(), modules.end(), [&](const diagnose::Module* module) {
-    const auto& classes = module->classes();
-    return std::any_of(classes.begin(), classes.end(),
-                       [&](const auto& cls) { return cls.name == name; });
+// class BertModel(nn.Module) of the file itself, which takes the name.
+bool is_class_of_file(const diagnose::Module& module, std::string_view name) {
+  const auto& tree = module.tree();
+  const auto& classes = module.classes();
+  return std::any_of(classes.begin(), classes.end(), [&](const diagnose::Class& cls) {
+    return cls.name == name && tree[tree[cls.node].parent].kind == Kind::module;
   });
 }
 
 // transformers.BertModel.from_pretrained for BertModel.from_pretrained below `from transformers
 // import *`.
-std::string path_of_model(const Program& program, const CallRef& call) {
+std::string path_of_model(const CallRef& call) {
   const std::string path(call.call->path);
   const std::string name(call.receiver().text());
   const auto& stars = call.module->nodes_of(Kind::wildcard_import);
@@ -45,13 +44,13 @@ std::string path_of_model(const Program& program, const CallRef& call) {
     return tree.text(tree[star].parent).starts_with("from transformers import");
   });
   if (path.starts_with("transformers.") || !is_starred || name.empty() ||
-      is_class_of_program(program, name))
+      is_class_of_file(*call.module, name))
     return path;
   return "transformers." + name + ".from_pretrained";
 }
 
 bool makes_pooler(const Program& program, const CallRef& call) {
-  const std::string path = path_of_model(program, call);
+  const std::string path = path_of_model(call);
   if (!path.starts_with("transformers.") || call.keyword("add_pooling_layer")) return false;
   for (const std::string_view cls : {"BertModel", "RobertaModel", "XLMRobertaModel"})
     if (path == "transformers." + std::string(cls) + ".from_pretrained") return true;
