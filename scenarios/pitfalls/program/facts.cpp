@@ -74,6 +74,9 @@ std::optional<int> cuda_index(const Program& program, Ref device, int depth) {
       continue;
     }
     const Value value = program.evaluate(source.ref);
+    // local_device() of a file that is not here: perhaps each rank's own.
+    const bool is_made = program.as_call(source.ref) || source.ref.kind() == Kind::binary;
+    if (is_made && !value.is_integer() && !value.is_string()) return std::nullopt;
     std::optional<int> index;
     if (value.is_integer() && !value.is_default) index = static_cast<int>(value.integer);
     if (value.is_string()) index = index_in_name(value.string);
