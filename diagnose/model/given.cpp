@@ -21,6 +21,15 @@ bool is_set_in_class(const Module& module, const HashedName& name) {
   });
 }
 
+// The names that a literal holds, those of "mo" "del" as well, perhaps one for several.
+bool spells(Ref fields, std::string_view name) {
+  std::string text(fields.text());
+  std::erase_if(text, [](char c) {
+    return std::string_view("\"' \n\t\\").find(c) != std::string_view::npos;
+  });
+  return text.find(name) != std::string::npos;
+}
+
 // SimpleNamespace(model=net), EasyDict(parts), State(net) of a namedtuple.
 bool is_made_with(const Program& program, std::string_view name) {
   for (const std::string_view maker :
@@ -34,8 +43,8 @@ bool is_made_with(const Program& program, std::string_view name) {
   const auto tuples = program.calls_named("namedtuple");
   return std::any_of(tuples.begin(), tuples.end(), [&](const CallRef& type) {
     const Ref fields = type.argument(1, "field_names");
-    return fields && (fields.text().find(name) != std::string_view::npos ||
-                      fields.kind() == Kind::identifier || fields.kind() == Kind::attribute);
+    return fields && (spells(fields, name) || fields.kind() == Kind::identifier ||
+                      fields.kind() == Kind::attribute);
   });
 }
 

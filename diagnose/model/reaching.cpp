@@ -33,6 +33,9 @@ bool names(const SyntaxTree& tree, NodeId deletion, std::string_view name) {
 
 // del name, on each way from the definition to the use: what was there is gone.
 bool is_deleted_before(const Module& module, const Def& def, NodeId use) {
+  // Few files delete anything, and the walk is asked for each definition and each use.
+  if (!module.mentions(" del ") && !module.mentions("\tdel ") && !module.mentions("\ndel "))
+    return false;
   const SyntaxTree& tree = module.tree();
   for (NodeId block = tree[use].parent; block != kNoNode; block = tree[block].parent) {
     const Kind kind = tree[block].kind;

@@ -300,12 +300,13 @@ bool reduced_for_others(const Program& program, FunctionRef evaluation, const Ca
   });
 }
 
+// validate(), test_epoch().
+bool is_named_evaluating(std::string_view name) { return says_any(name, {"val", "eval", "test"}); }
+
 // val_loader, testloader.
 bool is_named_for_evaluation(std::string_view name) {
-  return says_any(name, {"val", "eval", "test"}) && !says_any(name, {"train"});
+  return is_named_evaluating(name) && !says_any(name, {"train"});
 }
-
-bool is_named_evaluating(std::string_view name) { return says_any(name, {"val", "eval", "test"}); }
 
 // validate(ddp, val_loader) on one rank with a sharded loader, in a file that is not there or in a
 // function that all ranks call elsewhere.

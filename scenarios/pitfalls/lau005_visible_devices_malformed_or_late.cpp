@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <functional>
 #include <set>
+#include <utility>
 
 namespace bench::pitfalls {
 

@@ -82,6 +82,7 @@ TEST(SharedModules, TellNamesThatAreGivenValues) {
   EXPECT_TRUE(given("t = SimpleNamespace(net=build())\nshow(t.net)\n"));
   EXPECT_TRUE(given("t = EasyDict(parts)\nshow(t.net)\n"));
   EXPECT_TRUE(given("T = namedtuple('T', 'net loss')\ndef run(t):\n  show(t.net)\n"));
+  EXPECT_TRUE(given("T = namedtuple('T', 'ne' 't loss')\ndef run(t):\n  show(t.net)\n"));
   EXPECT_FALSE(given("class T:\n  def net(self): pass\ndef run(t):\n  show(t.net)\n"));
   EXPECT_FALSE(given("def run(t):\n  show(t.net)\n"));
 }

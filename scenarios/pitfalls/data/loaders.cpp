@@ -191,7 +191,23 @@ CallRef sampler_of(const Program& program, const CallRef& loader) {
 
 namespace {
 
-// is_train, split == "train"; not training_type == "rl", where the word that is compared tells.
+// The "true" of train == "true" leaves it to the name what the test is about.
+bool is_truth(std::string_view word) {
+  constexpr std::string_view kTruths[] = {"true", "false", "yes", "no", "1", "0", "on", "off"};
+  return std::find(std::begin(kTruths), std::end(kTruths), word) != std::end(kTruths);
+}
+
+// split == "train", train == "yes", train == "fit"; not training_type == "rl": the compared word
+// tells, unless the name is for training alone.
+bool compares_with_training(Ref comparison, Ref word) {
+  const auto& tree = comparison.module->tree();
+  if (says_any(word.text(), {"train"})) return true;
+  return is_truth(facts::lowered(tree.string_value(word.node).value_or("")))
+             ? says_any(comparison.text(), {"train"})
+             : names_training(comparison.with(tree[comparison.node].first_child));
+}
+
+// is_train, and a comparison with a word of training.
 bool speaks_of_training(Ref condition, int depth = 0) {
   constexpr int kDeepest = 64;
   if (!condition || depth > kDeepest) return false;
@@ -203,7 +219,8 @@ bool speaks_of_training(Ref condition, int depth = 0) {
            speaks_of_training(condition.child(Field::right), depth + 1);
   if (condition.kind() == Kind::comparison)
     for (NodeId at = tree[condition.node].first_child; at != kNoNode; at = tree[at].next_sibling)
-      if (tree[at].kind == Kind::string) return says_any(tree.text(at), {"train"});
+      if (tree[at].kind == Kind::string)
+        return compares_with_training(condition, condition.with(at));
   return says_any(condition.text(), {"train"});
 }
 

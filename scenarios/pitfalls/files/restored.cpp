@@ -265,8 +265,9 @@ bool restores_bare_itself(const Program& program, const CallRef& save) {
   const auto loads = program.calls_named("load_state_dict");
   return std::any_of(loads.begin(), loads.end(), [&](const CallRef& load) {
     const CallRef read = program.as_call(load.positional(0));
-    if (load.module != save.module || !load.receiver() || !read || read.call->name != "load" ||
-        read.positional(0).text() != path.text() || load.call->node < save.call->node ||
+    if (load.module != save.module || !load.receiver() || !read ||
+        read.call->api != Api::torch_load || read.positional(0).text() != path.text() ||
+        load.call->node < save.call->node ||
         program.enclosing_function(load.ref()) != program.enclosing_function(save.ref()) ||
         facts::only_without_distribution(program, load.ref()))
       return false;

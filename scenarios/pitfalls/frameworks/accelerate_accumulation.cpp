@@ -8,6 +8,7 @@
 #include "scenarios/pitfalls/program/words.hpp"
 
 #include <algorithm>
+#include <span>
 
 namespace bench::pitfalls {
 

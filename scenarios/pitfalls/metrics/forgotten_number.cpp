@@ -166,8 +166,7 @@ namespace {
 // What the loop adds up in variables, by name.
 std::vector<Assigned> numbers_in(const Program& program, Ref loop) {
   std::vector<Assigned> out = additions_in(loop);
-  for (const auto& more :
-       {self_sums_in(program, loop), meter_sums_in(program, loop), keyed_sums_in(loop)})
+  for (const auto& more : {self_sums_in(program, loop), meter_sums_in(program, loop)})
     out.insert(out.end(), more.begin(), more.end());
   std::stable_sort(out.begin(), out.end(),
                    [](const Assigned& a, const Assigned& b) { return a.target < b.target; });

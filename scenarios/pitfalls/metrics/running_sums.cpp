@@ -146,52 +146,6 @@ std::vector<Assigned> stored_items_in(const Program& program, Ref loop) {
 
 namespace {
 
-// The key is the first name of `for key, value in parts.items()` in the loop.
-bool is_key_of_items(Ref key, Ref loop) {
-  if (key.kind() != Kind::identifier) return false;
-  const Module& module = *key.module;
-  const auto& defs = module.defs_of(key.text(), false);
-  return std::any_of(defs.begin(), defs.end(), [&](std::uint32_t index) {
-    const diagnose::Def& def = module.defs()[index];
-    return def.kind == diagnose::DefKind::loop && def.element == 0 && def.value != kNoNode &&
-           module.tree().contains(loop.node, def.target) &&
-           module.text(def.value).ends_with(".items()");
-  });
-}
-
-// totals[key] of totals[key] += value and totals[key] = totals.get(key, 0) + value.
-bool adds_to_item(Ref item, Ref right, bool is_augmented) {
-  const std::string whole(item.child(Field::value).text());
-  const std::string key(item.child(Field::subscript).text());
-  if (is_augmented) return true;
-  return right.kind() == Kind::binary && right.module->tree()[right.node].op == Op::add &&
-         (facts::contains(right.text(), whole + ".get(" + key + ",") ||
-          facts::contains(right.text(), item.text()));
-}
-
-}  // namespace
-
-std::vector<Assigned> keyed_sums_in(Ref loop) {
-  std::vector<Assigned> out;
-  const Module& module = *loop.module;
-  const auto take = [&](NodeId node, bool is_augmented) {
-    const Ref item = loop.with(node).child(Field::left);
-    const Ref right = loop.with(node).child(Field::right);
-    if (!module.tree().contains(loop.node, node) || item.kind() != Kind::subscript || !right ||
-        (is_augmented && !facts::contains(module.text(node), "+=")))
-      return;
-    const Ref whole = item.child(Field::value);
-    if (whole.kind() == Kind::identifier && is_key_of_items(item.child(Field::subscript), loop) &&
-        adds_to_item(item, right, is_augmented) && set_above(loop, node, whole.text()))
-      out.push_back({std::string(whole.text()), node, right});
-  };
-  for (const NodeId node : module.nodes_of(Kind::augmented_assignment)) take(node, true);
-  for (const NodeId node : module.nodes_of(Kind::assignment)) take(node, false);
-  return out;
-}
-
-namespace {
-
 bool writes_something(Ref body) {
   const auto calls = facts::calls_in(body);
   return std::any_of(calls.begin(), calls.end(), [](const CallRef& call) {

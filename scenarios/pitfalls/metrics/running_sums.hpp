@@ -16,10 +16,6 @@ std::vector<Assigned> self_sums_in(const Program& program, Ref loop);
 // What the loop stores item by item in a dictionary or an array that was empty before it.
 std::vector<Assigned> stored_items_in(const Program& program, Ref loop);
 
-// totals in totals[key] += value and totals[key] = totals.get(key, 0) + value, for every key and
-// value of the items of a round: the dictionary as a whole.
-std::vector<Assigned> keyed_sums_in(Ref loop);
-
 // for name, out in zip(names, outs): save(out, name): what the loop collects is written sample by
 // sample afterwards, and is used for nothing else.
 bool is_written_one_by_one(Ref loop, const std::string& name);

@@ -54,26 +54,12 @@ namespace {
 // gpu = torch.device(gpu) in a loop comes from itself.
 constexpr int kDevicesWithin = 4;
 
-// add_argument("--device", default="cuda"): one command line starts every rank, so none has
-// another.
-bool is_current_by_default(const Program& program, Ref argument) {
-  const CallRef option = program.as_call(argument);
-  return option && program.string(option.keyword("default")) == "cuda";
-}
-
 std::optional<int> cuda_index(const Program& program, Ref device, int depth) {
   if (depth > kDevicesWithin) return std::nullopt;
   std::optional<int> found;
   // Of several devices, as in devices[rank], none is the one.
   const auto is_another = [&](int index) { return found && *found != index; };
   for (const Source& source : program.sources(device)) {
-    if (source.how == Source::How::argument && !is_current_by_default(program, source.ref))
-      return std::nullopt;
-    if (source.how == Source::How::argument) {
-      if (is_another(-1)) return std::nullopt;
-      found = -1;
-      continue;
-    }
     if (source.how != Source::How::value) return std::nullopt;
     if (const CallRef call = program.as_call(source.ref);
         call && call.call->api == Api::torch_device) {
@@ -88,6 +74,9 @@ std::optional<int> cuda_index(const Program& program, Ref device, int depth) {
       continue;
     }
     const Value value = program.evaluate(source.ref);
+    // local_device() of a file that is not here: perhaps each rank's own.
+    const bool is_made = program.as_call(source.ref) || source.ref.kind() == Kind::binary;
+    if (is_made && !value.is_integer() && !value.is_string()) return std::nullopt;
     std::optional<int> index;
     if (value.is_integer() && !value.is_default) index = static_cast<int>(value.integer);
     if (value.is_string()) index = index_in_name(value.string);

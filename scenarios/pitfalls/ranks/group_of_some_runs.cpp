@@ -88,14 +88,6 @@ bool sets_up_one_process(std::string_view text) {
   return !has_any(text, kLeaves) && has_any(text, kSettings);
 }
 
-// return local_rank, device, True for the ending ", True".
-bool returns_ending(std::string_view text, std::string_view ending) {
-  for (std::size_t at = text.find("return "); at != std::string_view::npos;
-       at = text.find("return ", at + 1))
-    if (text.substr(at, text.find('\n', at) - at).ends_with(ending)) return true;
-  return false;
-}
-
 // The else branch of the test, or what follows it in the function where the branch returns.
 bool has_branch_for_one(Ref condition) {
   const auto& tree = condition.module->tree();
@@ -109,9 +101,7 @@ bool has_branch_for_one(Ref condition) {
   std::string rest;
   for (NodeId at = tree[test].next_sibling; at != kNoNode; at = tree[at].next_sibling)
     rest += std::string(tree.text(at)) + "\n";
-  // return rank, device, True, and return 0, device, False below: whether there are several ranks.
-  return sets_up_one_process(rest) ||
-         (returns_ending(tree.text(body), ", True") && returns_ending(rest, ", False"));
+  return sets_up_one_process(rest);
 }
 
 // world_size > 1, torch.cuda.device_count() >= 2: the author thinks of the run with one.
@@ -437,12 +427,7 @@ std::optional<JoinTest> test_of_joining(const Program& program) {
   if (!join || others_may_join(program) || demands_ranks(program)) return std::nullopt;
   Ref at = join.ref();
   for (int depth = 0; depth <= kCalls; ++depth) {
-    auto guards = program.guards(at);
-    if (guards.size() > 1)  // below `if not torch.cuda.is_available(): return`
-      std::erase_if(guards, [](const Guard& guard) {
-        return facts::contains(guard.condition.text(), "cuda.is_available()") &&
-               guard.condition.kind() != Kind::boolean;
-      });
+    const auto guards = program.guards(at);
     if (has_try(at)) {
       const Ref attempt = at.with(at.module->tree().ancestor(at.node, Kind::try_statement));
       if (depth > 0 || !guards.empty() || !goes_on_as_one(attempt)) return std::nullopt;
