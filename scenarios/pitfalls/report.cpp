@@ -110,7 +110,7 @@ void Report::settle(facts::Doubts& doubts) {
       finding.fix.reset();
     tell_as_note(finding, doubt);
     if (finding.confidence == Confidence::certain &&
-        (doubts.one_by_setting(rule_) || doubts.is_left_out(where)))
+        (doubts.one_by_setting(rule_) || doubts.is_left_out(rule_, where)))
       finding.confidence = Confidence::likely;
   }
   // From the last on, so that what stands before keeps its index.

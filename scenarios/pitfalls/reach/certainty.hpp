@@ -63,7 +63,7 @@ class Doubts {
   // otherwise.
   std::string about_configuration(const Rule& rule, Ref where);
   // The launch lines, or the config files of the project, show no run that comes by.
-  bool is_left_out(Ref where);
+  bool is_left_out(const Rule& rule, Ref where);
   // The rule is about several processes, and the script starts them by a setting that is one.
   bool one_by_setting(const Rule& rule);
 

@@ -214,8 +214,10 @@ std::string Doubts::about_configuration(const Rule& rule, Ref where) {
   return *one_process_;
 }
 
-bool Doubts::is_left_out(Ref where) {
+// The config files of the project are a doubt of all other rules already.
+bool Doubts::is_left_out(const Rule& rule, Ref where) {
   if (is_left_out_by_all_lines(program_, where)) return true;
+  if (!is_listed(kOfBrokenLines, rule.id)) return false;
   if (!reads_configs_) reads_configs_ = may_read_configs(program_);
   return *reads_configs_ && !passed_by_as_configured(program_, where).empty();
 }
