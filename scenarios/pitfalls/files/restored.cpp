@@ -197,7 +197,7 @@ bool makes_tensor_on_gpu(const Program& program, const diagnose::Module& module,
 // ema.load_state_dict(states[4]) of a class of the program that is no module, and keeps what it is
 // given as it is: self.shadow = state.
 bool is_kept_as_given(const Program& program, const CallRef& restore) {
-  const FunctionRef method = program.callee(restore);
+  const diagnose::FunctionRef method = program.callee(restore);
   const diagnose::ClassRef cls =
       method ? program.enclosing_class({method.module, method.function->body})
              : diagnose::ClassRef{};
