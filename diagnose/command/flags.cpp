@@ -24,6 +24,13 @@ Severity severity_named(const std::string& name) {
   throw UsageError("--severity: " + unknown_name_message("value", name, known));
 }
 
+Confidence confidence_named(const std::string& name) {
+  for (const Confidence confidence : {Confidence::check, Confidence::likely, Confidence::certain})
+    if (name_of(confidence) == name) return confidence;
+  const std::vector<std::string> known{"check", "likely", "certain"};
+  throw UsageError("--confidence: " + unknown_name_message("value", name, known));
+}
+
 // One value a flag, with commas within: what follows it are paths.
 void add_list(CLI::App& app, const char* name, std::vector<std::string>& words, const char* help) {
   app.add_option(name, words, help)->delimiter(',')->allow_extra_args(false);
@@ -41,6 +48,8 @@ void add_choices(CLI::App& app, Flags& flags) {
   add_list(app, "--ignore", flags.options.selection.ignore, "not these rules");
   add_list(app, "--exclude", flags.exclude, "not these files and folders: globs as in .gitignore");
   app.add_option("--severity", flags.severity, "least severity shown: info, warning or error");
+  app.add_option("--confidence", flags.confidence,
+                 "least confidence shown: check, likely or certain");
   app.add_option("--baseline", flags.baseline,
                  "not what stands in this file, the JSON of an earlier run");
   app.add_option("--config", flags.config, "settings; default: bench.toml or pyproject.toml here");
@@ -98,7 +107,7 @@ void check_action(const CLI::App& app, const Flags& flags) {
   if (flags.add_ignores && flags.fix) refuse("--fix");
   if (flags.statistics) refuse("--statistics");
   if (flags.explain_trainer || flags.to_ddp)  // which tell all there is, and no findings
-    for (const char* flag : {"--select", "--ignore", "--severity", "--exit-zero"})
+    for (const char* flag : {"--select", "--ignore", "--severity", "--confidence", "--exit-zero"})
       if (app.count(flag) > 0) refuse(flag);
   if (flags.baseline && !flags.add_ignores) refuse("--baseline");
 }
@@ -158,6 +167,8 @@ std::optional<Flags> read_flags(std::vector<std::string> arguments) {
   take_standard_input(flags.stdin_filename, options);
   flags.settings_file = apply_settings(flags.config, options);
   if (app.count("--severity") > 0) options.selection.at_least = severity_named(flags.severity);
+  if (app.count("--confidence") > 0)
+    options.selection.least_sure = confidence_named(flags.confidence);
   return flags;
 }
 

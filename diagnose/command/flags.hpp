@@ -14,6 +14,7 @@ struct Flags {
   DiagnoseOptions options;
   std::string format = "text";
   std::string severity;
+  std::string confidence;
   std::vector<std::string> exclude;
   std::optional<std::string> config;
   std::optional<std::string> settings_file;  // that was read

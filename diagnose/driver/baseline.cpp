@@ -70,6 +70,20 @@ std::string hash_of(const std::string& fingerprint) {
   return is_hash ? hash : std::string();
 }
 
+// What is no severity counts as an error: it is shown whatever is asked for.
+Severity severity_of(const std::string& name) {
+  for (const Severity severity : {Severity::info, Severity::warning})
+    if (name == name_of(severity)) return severity;
+  return Severity::error;
+}
+
+// Likewise.
+Confidence confidence_of(const std::string& name) {
+  for (const Confidence confidence : {Confidence::check, Confidence::likely})
+    if (name == name_of(confidence)) return confidence;
+  return Confidence::certain;
+}
+
 }  // namespace
 
 Baseline::Baseline(const std::string& file) {
@@ -78,7 +92,8 @@ Baseline::Baseline(const std::string& file) {
   for (const Json& finding : document["findings"]) {
     const std::string where = "findings[" + std::to_string(index++) + "]";
     Entry entry{string_of(finding, "rule"), string_of(finding, "file"),
-                string_of(finding, "repository_path"), string_of(finding, "severity")};
+                string_of(finding, "repository_path"), string_of(finding, "severity"),
+                string_of(finding, "confidence")};
     if (entry.rule.empty() || entry.file.empty()) refuse(file, where + " has no rule or no file");
     const std::string hash = hash_of(string_of(finding, "fingerprint"));
     if (hash.empty()) refuse(file, where + " has no fingerprint, as in earlier versions");
@@ -116,8 +131,7 @@ std::size_t Baseline::gone(const DiagnoseResult& result, const DiagnoseOptions& 
     const pitfalls::Rule* rule = pitfalls::find_rule(entry.rule);
     if (rule == nullptr) return true;  // of an earlier version
     return options.selection.wants(*rule) && !options.ignores(entry.file, entry.rule) &&
-           !(entry.severity == "info" && options.selection.at_least > Severity::info) &&
-           !(entry.severity == "warning" && options.selection.at_least > Severity::warning) &&
+           options.selection.shows(severity_of(entry.severity), confidence_of(entry.confidence)) &&
            was_looked_at(entry);
   };
   std::size_t number = 0;

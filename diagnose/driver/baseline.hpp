@@ -31,6 +31,7 @@ class Baseline {
     std::string file;             // as it was shown
     std::string repository_path;  // from the repository's root, where that is another
     std::string severity;
+    std::string confidence;
 
     const std::string& lasting_path() const {
       return repository_path.empty() ? file : repository_path;

@@ -50,7 +50,7 @@ std::vector<Finding> Finisher::finish(const Program& program, std::vector<Findin
     }
     // First, so that what a comment silences does not depend on what else is hidden.
     if (is_silenced(module, finding, lines)) continue;
-    if (finding.severity < options_.selection.at_least) continue;
+    if (!options_.selection.shows(finding.severity, finding.confidence)) continue;
     if (options_.ignores(finding.file, finding.rule)) continue;
     locate(program, finding);
     if (finding.file.ends_with(".ipynb")) map_notebook(finding);

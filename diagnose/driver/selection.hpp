@@ -1,4 +1,4 @@
-// Which rules run.
+// Which rules run, and which of their findings are shown.
 #pragma once
 
 #include "diagnose/finding.hpp"
@@ -18,8 +18,13 @@ struct Selection {
   std::vector<std::string> select;  // empty: all
   std::vector<std::string> ignore;
   Severity at_least = Severity::info;
+  Confidence least_sure = Confidence::check;
 
   bool wants(const pitfalls::Rule& rule) const;
+  // A finding of this severity and confidence is shown.
+  bool shows(Severity severity, Confidence confidence) const {
+    return severity >= at_least && confidence <= least_sure;  // certain comes first
+  }
 };
 
 // One of the words means the rule.

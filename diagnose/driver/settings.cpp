@@ -20,8 +20,8 @@ constexpr std::string_view kTable = "diagnose";
 constexpr std::string_view kProjectTable = "tool.bench.diagnose";
 constexpr std::int64_t kMostGpus = 1'000'000;  // more is a slip of the pen
 
-const std::vector<std::string> kKeys{"select",   "ignore",  "launch",          "gpus",
-                                     "severity", "exclude", "per-file-ignores"};
+const std::vector<std::string> kKeys{"select",   "ignore",     "launch",  "gpus",
+                                     "severity", "confidence", "exclude", "per-file-ignores"};
 constexpr std::string_view kPerFileIgnores = "per-file-ignores";
 
 [[noreturn]] void refuse(const ConfigEntry& entry, const std::string& what) {
@@ -100,6 +100,15 @@ void apply_severity(const ConfigEntry& entry, DiagnoseOptions& options) {
   refuse(entry, "severity: expected \"info\", \"warning\" or \"error\"");
 }
 
+void apply_confidence(const ConfigEntry& entry, DiagnoseOptions& options) {
+  for (const Confidence confidence : {Confidence::check, Confidence::likely, Confidence::certain})
+    if (entry.value.string == name_of(confidence)) {
+      options.selection.least_sure = confidence;
+      return;
+    }
+  refuse(entry, "confidence: expected \"check\", \"likely\" or \"certain\"");
+}
+
 void apply_entry(const ConfigEntry& entry, const std::string& key, std::string_view text,
                  DiagnoseOptions& options) {
   if (key == "select") {
@@ -115,6 +124,8 @@ void apply_entry(const ConfigEntry& entry, const std::string& key, std::string_v
     if (!options.gpus) options.gpus = static_cast<int>(entry.value.integer);
   } else if (key == "severity") {
     apply_severity(entry, options);
+  } else if (key == "confidence") {
+    apply_confidence(entry, options);
   } else if (key == "exclude") {
     add_excluded(entry, text, options.exclude);
   } else {

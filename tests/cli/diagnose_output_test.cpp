@@ -336,6 +336,7 @@ TEST_F(DiagnoseOutput, RefusesWhatWouldNotBeDone) {
     const std::string error = ": cannot be combined with " + action;
     refused({"src", action, "--exit-zero"}, "--exit-zero" + error);
     refused({"src", action, "--severity", "error"}, "--severity" + error);
+    refused({"src", action, "--confidence", "certain"}, "--confidence" + error);
     refused({"src", action, "--select", "DP001"}, "--select" + error);
     refused({"src", action, "--ignore", "DP001"}, "--ignore" + error);
   }

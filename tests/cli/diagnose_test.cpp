@@ -1,7 +1,9 @@
 // bench diagnose and bench explain as a user meets them: flags, settings, paths that are wrong.
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include <filesystem>
+#include <set>
 
 #include "tests/cli/run_bench.hpp"
 
@@ -39,6 +41,7 @@ TEST(Diagnose, NamesWhatIsWrongWithPathsAndFlags) {
   expect_refusal(here, {"train.py", "--ignore", "DP999"}, "--ignore");
   expect_refusal(here, {"train.py", "--format", "jsn"}, "did you mean json");
   expect_refusal(here, {"train.py", "--severity", "warn"}, "did you mean warning");
+  expect_refusal(here, {"train.py", "--confidence", "sertain"}, "did you mean certain");
   expect_refusal(here, {"train.py", "--launch", "make all"}, "--launch 'make all'");
   expect_refusal(here, {"train.py", "--gpus", "0"}, "--gpus");
   expect_refusal(here, {"train.py", "--gpus", "many"}, "--gpus");
@@ -59,8 +62,39 @@ TEST(Diagnose, NamesTheLineOfABadSetting) {
   expect_refusal(here, {"train.py", "--config", "d.toml"}, "d.toml:");
   here.write("e.toml", "[diagnose]\nseverity = \"hint\"\n");
   expect_refusal(here, {"train.py", "--config", "e.toml"}, "e.toml:2: severity");
+  here.write("g.toml", "[diagnose]\nconfidence = \"sure\"\n");
+  expect_refusal(here, {"train.py", "--config", "g.toml"}, "g.toml:2: confidence: expected");
   here.write("f.toml", "[diagnose]\nselect = [\"DP999\"]\n");
   expect_refusal(here, {"train.py", "--config", "f.toml"}, "DP999");
+}
+
+TEST(Diagnose, ShowsWhatIsSureEnough) {
+  const Workspace here;
+  here.write("train.py",
+             "import torch\nfrom torch.utils.data import DataLoader, DistributedSampler\n"
+             "torch.distributed.init_process_group('nccl')\n"
+             "model = torch.nn.parallel.DistributedDataParallel(Net().cuda())\n"
+             "sampler = DistributedSampler(data)\n"
+             "loader = DataLoader(data, sampler=sampler, shuffle=True)\n"
+             "for epoch in range(9):\n    for x, y in loader:\n"
+             "        f(model(x), y).backward()\n        optimizer.step()\n");
+  const auto shown = [&](const std::vector<std::string>& flags) {
+    std::vector<std::string> all{"diagnose", "train.py", "--format", "json"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    std::set<std::string> confidences;
+    const auto document = nlohmann::json::parse(here.bench(all).out);
+    for (const auto& finding : document["findings"])
+      confidences.insert(finding["confidence"].get<std::string>());
+    return confidences;
+  };
+  using Set = std::set<std::string>;
+  EXPECT_EQ(shown({}), (Set{"certain", "check", "likely"}));
+  EXPECT_EQ(shown({"--confidence", "check"}), (Set{"certain", "check", "likely"}));
+  EXPECT_EQ(shown({"--confidence", "likely"}), (Set{"certain", "likely"}));
+  EXPECT_EQ(shown({"--confidence", "certain"}), Set{"certain"});
+  here.write("bench.toml", "[diagnose]\nconfidence = \"certain\"\n");
+  EXPECT_EQ(shown({}), Set{"certain"});
+  EXPECT_EQ(shown({"--confidence", "likely"}), (Set{"certain", "likely"}));  // the flag wins
 }
 
 TEST(Diagnose, KeepsItsFindingsWhereNothingCanBePredicted) {
