@@ -17,18 +17,12 @@ namespace {
 
 constexpr double kMostParseSeconds = 3600;
 
-Severity severity_named(const std::string& name) {
-  for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
-    if (name_of(severity) == name) return severity;
-  const std::vector<std::string> known{"info", "warning", "error"};
-  throw UsageError("--severity: " + unknown_name_message("value", name, known));
-}
-
-Confidence confidence_named(const std::string& name) {
-  for (const Confidence confidence : {Confidence::check, Confidence::likely, Confidence::certain})
-    if (name_of(confidence) == name) return confidence;
-  const std::vector<std::string> known{"check", "likely", "certain"};
-  throw UsageError("--confidence: " + unknown_name_message("value", name, known));
+// What the name means; throws UsageError where it means nothing.
+template <typename Level>
+Level level_of(const std::optional<Level>& named, const std::string& name, const char* flag,
+               const std::vector<std::string>& known) {
+  if (named) return *named;
+  throw UsageError(std::string(flag) + ": " + unknown_name_message("value", name, known));
 }
 
 // One value a flag, with commas within: what follows it are paths.
@@ -166,9 +160,12 @@ std::optional<Flags> read_flags(std::vector<std::string> arguments) {
     options.exclude.add(PathPattern(glob, current_folder(), "--exclude"));
   take_standard_input(flags.stdin_filename, options);
   flags.settings_file = apply_settings(flags.config, options);
-  if (app.count("--severity") > 0) options.selection.at_least = severity_named(flags.severity);
+  if (app.count("--severity") > 0)
+    options.selection.at_least = level_of(severity_named(flags.severity), flags.severity,
+                                          "--severity", {"info", "warning", "error"});
   if (app.count("--confidence") > 0)
-    options.selection.least_sure = confidence_named(flags.confidence);
+    options.selection.least_sure = level_of(confidence_named(flags.confidence), flags.confidence,
+                                            "--confidence", {"check", "likely", "certain"});
   return flags;
 }
 

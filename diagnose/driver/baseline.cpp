@@ -70,20 +70,6 @@ std::string hash_of(const std::string& fingerprint) {
   return is_hash ? hash : std::string();
 }
 
-// What is no severity counts as an error: it is shown whatever is asked for.
-Severity severity_of(const std::string& name) {
-  for (const Severity severity : {Severity::info, Severity::warning})
-    if (name == name_of(severity)) return severity;
-  return Severity::error;
-}
-
-// Likewise.
-Confidence confidence_of(const std::string& name) {
-  for (const Confidence confidence : {Confidence::check, Confidence::likely})
-    if (name == name_of(confidence)) return confidence;
-  return Confidence::certain;
-}
-
 }  // namespace
 
 Baseline::Baseline(const std::string& file) {
@@ -131,7 +117,9 @@ std::size_t Baseline::gone(const DiagnoseResult& result, const DiagnoseOptions& 
     const pitfalls::Rule* rule = pitfalls::find_rule(entry.rule);
     if (rule == nullptr) return true;  // of an earlier version
     return options.selection.wants(*rule) && !options.ignores(entry.file, entry.rule) &&
-           options.selection.shows(severity_of(entry.severity), confidence_of(entry.confidence)) &&
+           options.selection.shows(
+               severity_named(entry.severity).value_or(Severity::error),
+               confidence_named(entry.confidence).value_or(Confidence::certain)) &&
            was_looked_at(entry);
   };
   std::size_t number = 0;

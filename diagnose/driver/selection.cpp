@@ -20,6 +20,18 @@ bool matches(const pitfalls::Rule& rule, std::string_view word) {
 
 }  // namespace
 
+std::optional<Severity> severity_named(std::string_view name) {
+  for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
+    if (name_of(severity) == name) return severity;
+  return std::nullopt;
+}
+
+std::optional<Confidence> confidence_named(std::string_view name) {
+  for (const Confidence confidence : {Confidence::check, Confidence::likely, Confidence::certain})
+    if (name_of(confidence) == name) return confidence;
+  return std::nullopt;
+}
+
 bool any_means(const std::vector<std::string>& words, const pitfalls::Rule& rule) {
   return std::any_of(words.begin(), words.end(),
                      [&](const std::string& word) { return matches(rule, word); });

@@ -3,6 +3,7 @@
 
 #include "diagnose/finding.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,10 @@ struct Selection {
     return severity >= at_least && confidence <= least_sure;  // certain comes first
   }
 };
+
+// Nothing where it is the name of none.
+std::optional<Severity> severity_named(std::string_view name);
+std::optional<Confidence> confidence_named(std::string_view name);
 
 // One of the words means the rule.
 bool any_means(const std::vector<std::string>& words, const pitfalls::Rule& rule);

@@ -91,24 +91,6 @@ void add_file_ignores(const ConfigEntry& entry, const std::string& glob,
   out.push_back(std::move(ignores));
 }
 
-void apply_severity(const ConfigEntry& entry, DiagnoseOptions& options) {
-  for (const Severity severity : {Severity::info, Severity::warning, Severity::error})
-    if (entry.value.string == name_of(severity)) {
-      options.selection.at_least = severity;
-      return;
-    }
-  refuse(entry, "severity: expected \"info\", \"warning\" or \"error\"");
-}
-
-void apply_confidence(const ConfigEntry& entry, DiagnoseOptions& options) {
-  for (const Confidence confidence : {Confidence::check, Confidence::likely, Confidence::certain})
-    if (entry.value.string == name_of(confidence)) {
-      options.selection.least_sure = confidence;
-      return;
-    }
-  refuse(entry, "confidence: expected \"check\", \"likely\" or \"certain\"");
-}
-
 void apply_entry(const ConfigEntry& entry, const std::string& key, std::string_view text,
                  DiagnoseOptions& options) {
   if (key == "select") {
@@ -123,9 +105,13 @@ void apply_entry(const ConfigEntry& entry, const std::string& key, std::string_v
       refuse(entry, "gpus: expected a positive number");
     if (!options.gpus) options.gpus = static_cast<int>(entry.value.integer);
   } else if (key == "severity") {
-    apply_severity(entry, options);
+    const auto severity = severity_named(entry.value.string);
+    if (!severity) refuse(entry, "severity: expected \"info\", \"warning\" or \"error\"");
+    options.selection.at_least = *severity;
   } else if (key == "confidence") {
-    apply_confidence(entry, options);
+    const auto confidence = confidence_named(entry.value.string);
+    if (!confidence) refuse(entry, "confidence: expected \"check\", \"likely\" or \"certain\"");
+    options.selection.least_sure = *confidence;
   } else if (key == "exclude") {
     add_excluded(entry, text, options.exclude);
   } else {
